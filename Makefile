@@ -1,0 +1,40 @@
+# Everything runs in .venv, which is made on first use. Only python3 (3.11 or newer) and make are needed.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup demo test test-peers check format clean
+
+setup: .venv/installed
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mbdp needs Python 3.11 or newer, this is " + sys.version)'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: setup
+	$(BIN)/python examples/demo.py
+
+test: check
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# What needs torch runs in an environment of its own: torch is never part of the default install.
+test-peers: .venv-peers/installed
+	.venv-peers/bin/python -m pytest tests/peers
+
+.venv-peers/installed: pyproject.toml constraints.txt constraints-peers.txt
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,sb3]'
+	touch $@
+
+clean:
+	rm -rf .venv .venv-peers .mypy_cache .pytest_cache .ruff_cache .hypothesis
