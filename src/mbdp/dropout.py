@@ -14,18 +14,18 @@ Array = Any  # a NumPy, JAX or torch array; what comes out is of the kind that w
 
 
 def model_dropout(bias: Array, beta: float) -> Array:
-    """Indices of the members that survive when the most biased fraction `beta` is dropped, least biased first (Section 3.2).
+    """Indices of the members that survive when the most biased fraction `beta` is dropped, best first (Section 3.2).
 
     Of N members with a finite bias, max(1, round((1 - beta) N)) are kept; equal biases are ranked by position.
     A member whose bias is not finite is never kept and does not count in N, so if no bias is finite nothing is kept.
     The number kept depends on the values, so call this outside `jax.jit`.
     """
-    _check_fraction("beta", beta)
+    check_fraction("beta", beta)
     xp = array_namespace(bias)
     if bias.ndim != 1:
         raise ValueError(f"bias must have one number per member, in one dimension; its shape is {tuple(bias.shape)}")
     finite = xp.isfinite(bias)
-    ranked = xp.argsort(xp.where(finite, bias, xp.full_like(bias, math.inf)), stable=True)
+    ranked = xp.argsort(xp.where(finite, bias, math.inf), stable=True)
     return ranked[: int(_number_kept(int(xp.sum(finite)), beta))]
 
 
@@ -36,7 +36,7 @@ def rollout_dropout(reward: Array, alpha: float, *, axis: int = -1, valid: Array
     samples that tie with that reward are kept too, as in the paper's `r <= r_{1-alpha}`.
     A sample that is not `valid`, or whose reward is not finite, is never kept and does not count in n.
     """
-    _check_fraction("alpha", alpha)
+    check_fraction("alpha", alpha)
     xp = array_namespace(reward)
     size = reward.shape[axis]
     if size == 1 and alpha > 0:
@@ -44,23 +44,19 @@ def rollout_dropout(reward: Array, alpha: float, *, axis: int = -1, valid: Array
             f"each group along axis {axis} has one sample, so alpha={alpha} has nothing to compare it with: "
             "draw several samples per group, or set alpha=0"
         )
-    valid = xp.isfinite(reward) if valid is None else xp.isfinite(reward) & valid
-    ascending = xp.sort(xp.where(valid, reward, xp.full_like(reward, math.inf)), axis=axis)
-    kept_of = xp.asarray(_number_kept(np.arange(size + 1), alpha), device=device(reward))
-    number_kept = xp.take(kept_of, xp.reshape(xp.sum(valid, axis=axis, dtype=kept_of.dtype), (-1,)))
-    last_kept = xp.reshape(xp.maximum(number_kept - 1, xp.zeros_like(number_kept)), _with_axis_one(reward.shape, axis))
+    valid = xp.isfinite(reward) if valid is None else xp.isfinite(reward) & xp.astype(valid, xp.bool)
+    ascending = xp.sort(xp.where(valid, reward, math.inf), axis=axis)
+    last_kept_of = xp.asarray(np.maximum(_number_kept(np.arange(size + 1), alpha) - 1, 0), device=device(reward))
+    last_kept = last_kept_of[xp.sum(valid, axis=axis, keepdims=True)]
     return valid & (reward <= xp.take_along_axis(ascending, last_kept, axis=axis))
 
 
 def _number_kept(count: Any, dropped: float) -> Any:
     """max(1, round((1 - dropped) count)), and 0 of 0; rounded in double precision, whatever the array's own."""
-    return np.minimum(count, np.maximum(1, np.rint((1 - float(dropped)) * count))).astype(np.int32)
+    return np.minimum(count, np.maximum(1, np.rint((1 - float(dropped)) * count))).astype(np.int64)
 
 
-def _with_axis_one(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    return tuple(1 if i == axis % len(shape) else size for i, size in enumerate(shape))
-
-
-def _check_fraction(name: str, value: float) -> None:
+def check_fraction(name: str, value: float) -> None:
+    """Raise a ValueError that names `value` unless it is a number in [0, 1)."""
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value < 1:
         raise ValueError(f"{name} is the fraction that is dropped, a number in [0, 1); it is {value!r}")
