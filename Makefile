@@ -33,7 +33,7 @@ test-peers: .venv-peers/installed
 
 .venv-peers/installed: pyproject.toml constraints.txt constraints-peers.txt
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,sb3]'
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,onnx,sb3]' onnx
 	touch $@
 
 clean:
