@@ -1,6 +1,7 @@
 """A trained policy as plain arrays: it acts with NumPy alone, and loading its files runs no code of theirs."""
 
 import json
+import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from safetensors.numpy import load, save
 
 from mbdp.types import BadInput
 
+Arrays = tuple[np.ndarray, ...]
 FORMAT = 1
 HIDDEN = ("relu", "tanh")
 OUTPUT = ("tanh", "clip")
@@ -21,16 +23,18 @@ MAX_TENSOR_BYTES = 2 * 10**9
 
 # A BLAS product of 1 row and one of 64 rows differ in their last bits, and a hopper turns that into another episode. So
 # rows always go through in blocks of this many, filled up with zeros: a row's action depends on nothing but the row.
-# Of more than 8 rows some kernels (AVX2) treat the last ones differently; and 4 x 256 x 256 stays on one thread.
+# Of more than 8 rows some kernels (AVX2) treat the last ones differently. Each product is also kept too small to be
+# shared among threads, where the last bits would depend on their number.
 BLOCK = 4
+MAX_PRODUCT = 2**18  # rows x inputs x outputs
 
 
 @dataclass(frozen=True, eq=False)
 class Policy:
     """A deterministic multilayer perceptron, observations (n, obs) to actions (n, act), in float32."""
 
-    weights: tuple[np.ndarray, ...]  # (in, out) each
-    biases: tuple[np.ndarray, ...]
+    weights: Arrays  # (in, out) each
+    biases: Arrays
     action_low: np.ndarray
     action_high: np.ndarray
     hidden: str = "relu"
@@ -38,7 +42,7 @@ class Policy:
     env: str = ""
     algo: str = ""
     seed: int = 0
-    _layers: tuple[tuple[np.ndarray, np.ndarray], ...] = field(init=False, repr=False)
+    _layers: tuple[tuple[list[np.ndarray], np.ndarray], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("weights", "biases"):
@@ -46,7 +50,7 @@ class Policy:
         for name in ("action_low", "action_high"):
             object.__setattr__(self, name, _frozen(getattr(self, name)))
         _check(self)
-        object.__setattr__(self, "_layers", _padded(self.weights, self.biases))
+        object.__setattr__(self, "_layers", _layers(self.weights, self.biases))
 
     @property
     def observation_size(self) -> int:
@@ -67,11 +71,11 @@ class Policy:
         blocks = np.zeros((-(-count // BLOCK), BLOCK, self.observation_size), np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
             blocks.reshape(-1, self.observation_size)[:count] = rows
-            for weight, bias in self._layers[:-1]:
-                blocks = blocks @ weight + bias
-                blocks = np.maximum(blocks, 0) if self.hidden == "relu" else np.tanh(blocks)
-            weight, bias = self._layers[-1]
-            last = (blocks @ weight + bias).reshape(-1, len(bias))[:count, : self.action_size]
+            for i, (pieces, bias) in enumerate(self._layers):
+                if i:
+                    blocks = np.maximum(blocks, 0) if self.hidden == "relu" else np.tanh(blocks)
+                blocks = np.concatenate([blocks @ piece for piece in pieces], axis=-1) + bias
+            last = blocks.reshape(-1, blocks.shape[-1])[:count, : self.action_size]
             squashed = np.tanh(last) if self.output == "tanh" else np.clip(last, -1, 1)
         centre, half = (self.action_high + self.action_low) / 2, (self.action_high - self.action_low) / 2
         return np.clip(centre + half * squashed, self.action_low, self.action_high)
@@ -161,13 +165,14 @@ def _check(policy: Policy) -> None:
         raise BadInput("action_low and action_high must be finite, and each low below its high")
 
 
-def _padded(
-    weights: tuple[np.ndarray, ...], biases: tuple[np.ndarray, ...]
-) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """The layers, with at least 4 outputs: a product with one column would go to another BLAS routine, row by row."""
+def _layers(weights: Arrays, biases: Arrays) -> tuple[tuple[list[np.ndarray], np.ndarray], ...]:
+    """Each layer's weight in pieces of columns, and its bias; see BLOCK."""
+    # A last layer of one column would go to another BLAS routine, which treats rows differently.
     extra = max(0, 4 - len(biases[-1]))
-    last = np.pad(weights[-1], ((0, 0), (0, extra))), np.pad(biases[-1], (0, extra))
-    return (*zip(weights[:-1], biases[:-1], strict=True), last)
+    padded = *weights[:-1], np.pad(weights[-1], ((0, 0), (0, extra)))
+    pieces = [np.array_split(w, math.ceil(BLOCK * w.size / MAX_PRODUCT), axis=1) for w in padded]
+    contiguous = [[np.ascontiguousarray(piece) for piece in layer] for layer in pieces]
+    return tuple(zip(contiguous, (*biases[:-1], np.pad(biases[-1], (0, extra))), strict=True))
 
 
 def _frozen(array: Any) -> np.ndarray:

@@ -1,0 +1,160 @@
+"""Soft actor-critic: one immutable agent in, a better one out, many updates in one compiled scan."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from mbdp.networks import MLP, fan_in_uniform
+from mbdp.replay import unpack
+from mbdp.types import Spec, Transition
+
+LOG_STD_RANGE = (-20.0, 2.0)
+
+
+# A pair and not one stacked network: XLA's batched products on a CPU are slower than two plain ones.
+Critics = tuple[MLP, MLP]
+
+
+class Agent(eqx.Module):
+    """Squashed Gaussian actor, twin critics with their targets, temperature, and the optimisers' memories."""
+
+    actor: MLP
+    critic: Critics
+    target_critic: Critics
+    log_temperature: jax.Array
+    actor_optimiser: optax.OptState
+    critic_optimiser: optax.OptState
+    temperature_optimiser: optax.OptState
+
+
+def create(
+    spec: Spec, *, width: int, depth: int, layer_norm: bool, learning_rate: float, temperature: float, key: jax.Array
+) -> Agent:
+    """A fresh agent; `layer_norm` concerns the critics."""
+    key_actor, *keys_critic = jax.random.split(key, 3)
+    hidden = [width] * depth
+    actor = MLP([spec.observation_size, *hidden, 2 * spec.action_size], jax.nn.relu, fan_in_uniform, key=key_actor)
+    sizes = [spec.observation_size + spec.action_size, *hidden, 1]
+    first, second = (MLP(sizes, jax.nn.relu, fan_in_uniform, layer_norm=layer_norm, key=k) for k in keys_critic)
+    critic = (first, second)
+    log_temperature = jnp.log(jnp.asarray(temperature))
+    optimiser = optax.adam(learning_rate)
+    return Agent(
+        actor=actor,
+        critic=critic,
+        target_critic=critic,
+        log_temperature=log_temperature,
+        actor_optimiser=optimiser.init(actor),
+        critic_optimiser=optimiser.init(critic),
+        temperature_optimiser=optimiser.init(log_temperature),
+    )
+
+
+def sample_action(actor: MLP, observation: jax.Array, *, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A stochastic action in [-1, 1] and its log-probability."""
+    mean, log_std = jnp.split(actor(observation), 2, axis=-1)
+    log_std = jnp.clip(log_std, *LOG_STD_RANGE)
+    noise = jax.random.normal(key, mean.shape)
+    raw = mean + noise * jnp.exp(log_std)
+    log_density = -0.5 * (noise**2 + jnp.log(2 * jnp.pi)) - log_std
+    # log(1 - tanh(x)^2) in a form that does not underflow
+    log_jacobian = 2 * (jnp.log(2.0) - raw - jax.nn.softplus(-2 * raw))
+    return jnp.tanh(raw), jnp.sum(log_density - log_jacobian, axis=-1)
+
+
+@jax.jit
+def explore(actor: MLP, observation: jax.Array, *, key: jax.Array) -> jax.Array:
+    """The stochastic action that collects real samples."""
+    return sample_action(actor, observation, key=key)[0]
+
+
+def q_values(critic: Critics, observation: jax.Array, action: jax.Array) -> jax.Array:
+    """What each of the twin critics says: (2, batch)."""
+    x = jnp.concatenate([observation, action], axis=-1)
+    return jnp.stack([one(x)[..., 0] for one in critic])
+
+
+@partial(jax.jit, static_argnames=("spec", "learning_rate"))
+def update(
+    agent: Agent,
+    minibatches: jax.Array,
+    *,
+    spec: Spec,
+    learning_rate: float,
+    discount: float,
+    tau: float,
+    target_entropy: float,
+    key: jax.Array,
+) -> tuple[Agent, dict[str, jax.Array]]:
+    """One gradient step per minibatch of rows (updates, batch, row); metrics are means over the steps."""
+    optimiser = optax.adam(learning_rate)
+
+    def step(agent: Agent, inputs: tuple[jax.Array, jax.Array]) -> tuple[Agent, dict[str, jax.Array]]:
+        rows, key = inputs
+        key_critic, key_actor = jax.random.split(key)
+        batch = unpack(rows, spec)
+        agent, critic_metrics = update_critic(agent, batch, optimiser, discount=discount, tau=tau, key=key_critic)
+        agent, actor_metrics = update_actor(agent, batch, optimiser, target_entropy=target_entropy, key=key_actor)
+        return agent, critic_metrics | actor_metrics
+
+    agent, metrics = jax.lax.scan(step, agent, (minibatches, jax.random.split(key, len(minibatches))))
+    return agent, jax.tree.map(jnp.mean, metrics)
+
+
+def update_critic(
+    agent: Agent,
+    batch: Transition,
+    optimiser: optax.GradientTransformation,
+    *,
+    discount: float,
+    tau: float,
+    key: jax.Array,
+) -> tuple[Agent, dict[str, jax.Array]]:
+    """Towards r + gamma (1 - terminated) (min Q_target(s', a') - temperature log pi(a'|s')); a time limit bootstraps."""
+    next_action, next_log_probability = sample_action(agent.actor, batch.next_observation, key=key)
+    next_q = jnp.min(q_values(agent.target_critic, batch.next_observation, next_action), axis=0)
+    next_value = next_q - jnp.exp(agent.log_temperature) * next_log_probability
+    target = batch.reward + discount * (1 - batch.terminated) * next_value
+
+    def loss(critic: Critics) -> tuple[jax.Array, jax.Array]:
+        q = q_values(critic, batch.observation, batch.action)
+        return jnp.sum(jnp.mean((q - target) ** 2, axis=-1)), jnp.mean(q)
+
+    (value, q), gradient = jax.value_and_grad(loss, has_aux=True)(agent.critic)
+    changes, state = optimiser.update(gradient, agent.critic_optimiser)
+    critic = optax.apply_updates(agent.critic, changes)
+    target_critic = optax.incremental_update(critic, agent.target_critic, tau)
+    agent = _replace(agent, critic=critic, target_critic=target_critic, critic_optimiser=state)
+    return agent, {"critic_loss": value, "q_mean": q}
+
+
+def update_actor(
+    agent: Agent, batch: Transition, optimiser: optax.GradientTransformation, *, target_entropy: float, key: jax.Array
+) -> tuple[Agent, dict[str, jax.Array]]:
+    """Actor towards high soft value, temperature towards the target entropy."""
+    temperature = jnp.exp(agent.log_temperature)
+
+    def actor_loss(actor: MLP) -> tuple[jax.Array, jax.Array]:
+        action, log_probability = sample_action(actor, batch.observation, key=key)
+        q = jnp.min(q_values(agent.critic, batch.observation, action), axis=0)
+        return jnp.mean(temperature * log_probability - q), -jnp.mean(log_probability)
+
+    (value, entropy), gradient = jax.value_and_grad(actor_loss, has_aux=True)(agent.actor)
+    changes, state = optimiser.update(gradient, agent.actor_optimiser)
+    surplus = entropy - target_entropy
+    step, temperature_state = optimiser.update(surplus, agent.temperature_optimiser)
+    agent = _replace(
+        agent,
+        actor=optax.apply_updates(agent.actor, changes),
+        actor_optimiser=state,
+        log_temperature=agent.log_temperature + step,
+        temperature_optimiser=temperature_state,
+    )
+    return agent, {"actor_loss": value, "entropy": entropy, "temperature": temperature}
+
+
+def _replace(agent: Agent, **changes: object) -> Agent:
+    return Agent(**{name: changes.get(name, value) for name, value in vars(agent).items()})

@@ -1,0 +1,126 @@
+"""Algorithm 1 of the paper as one generator: it yields after every env step, and whoever iterates it does the rest."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import optax
+
+from mbdp.agents import sac
+from mbdp.config import Config
+from mbdp.dropout import model_dropout
+from mbdp.envs.interact import Outcome, World
+from mbdp.models import ensemble
+from mbdp.models.ensemble import Ensemble
+from mbdp.models.fit import create_optimiser, fit
+from mbdp.replay import Replay, mixed_minibatches, unpack
+from mbdp.rollout import Imagined, Termination, rollout, surviving_rows
+from mbdp.types import Spec
+
+
+@dataclass
+class Learner:
+    """Everything that a run has learned and gathered so far; all chance derives from (seed, step)."""
+
+    agent: sac.Agent
+    model: Ensemble
+    model_optimiser: optax.OptState
+    d_env: Replay
+    d_model: Replay
+    step: int = 0
+
+
+class Progress(NamedTuple):
+    """One env step: what the world answered, and what the fit, the imagination and the updates say of themselves."""
+
+    step: int
+    outcome: Outcome
+    metrics: dict[str, Any]
+
+
+def mbdp(
+    learner: Learner, world: World, config: Config, *, termination: Termination | None, seed: int
+) -> Iterator[Progress]:
+    """Model-based reinforcement learning with double dropout planning (Algorithm 1), from where the learner stands."""
+    spec, plan, budget = world.spec, config.plan(termination), config.budget(termination)
+    update_policy = partial(sac.update, spec=spec, **config.sac_settings(spec))
+    while learner.step < config.steps:
+        rng = np.random.default_rng([seed, learner.step])
+        key_action, key_rollout, key_update = step_keys(seed, learner.step)
+        metrics: dict[str, Any] = {}
+
+        # Take an action in environment using policy pi_theta; add samples to D_env.
+        past_warm_up = learner.step - config.random_steps
+        if past_warm_up < 0:
+            outcome = world.step(rng.uniform(-1, 1, spec.action_size))
+        else:
+            outcome = world.step(np.asarray(sac.explore(learner.agent.actor, world.observation, key=key_action)))
+        learner.d_env.add(outcome.rows)
+        learner.step += 1
+
+        if config.imagines and past_warm_up >= 0 and past_warm_up % config.model_every == 0:
+            # Train probabilistic model M on D_env; build a model subset M^beta according to bias(phi_i).
+            learner.model, learner.model_optimiser, score = fit(
+                learner.model, learner.model_optimiser, learner.d_env, budget, seed=seed, rng=rng
+            )
+            bias = np.asarray(getattr(score, config.bias))
+            kept = model_dropout(bias, config.beta)
+            # Perform rollouts on M^beta with policy pi_theta; fill x into D_model if r(x) <= r_{1-alpha}(B | s).
+            horizon = config.horizon_at(learner.step)
+            starts = np.asarray(unpack(learner.d_env.sample(config.starts(len(kept)), rng), spec).observation)
+            batch = rollout(
+                learner.model[kept], learner.agent.actor, starts, horizon=horizon, plan=plan, key=key_rollout
+            )
+            rows = surviving_rows(batch, spec, plan, discount=config.discount)
+            learner.d_model = learner.d_model.resized(config.d_model_capacity(horizon))
+            learner.d_model.add(rows)
+            metrics |= describe_imagination(bias, kept, batch, rows, spec)
+
+        # Optimize pi_theta on D_model, and on the share of D_env that MBPO mixes in.
+        if past_warm_up >= 0:
+            minibatches = mixed_minibatches(learner.d_env, learner.d_model, **config.minibatches, rng=rng)
+            learner.agent, train = update_policy(learner.agent, minibatches, key=key_update)
+            metrics |= {f"train/{name}": value for name, value in train.items()}
+        yield Progress(learner.step, outcome, metrics)
+
+
+def create(config: Config, spec: Spec, *, seed: int) -> Learner:
+    """A learner that knows nothing."""
+    key_agent, key_model = jax.random.split(jax.random.key(seed))
+    model = ensemble.create(spec, **config.model_shape, key=key_model)
+    return Learner(
+        agent=sac.create(spec, **config.agent_shape, key=key_agent),
+        model=model,
+        model_optimiser=create_optimiser(model, config.model_learning_rate),
+        d_env=Replay(config.steps, spec),
+        d_model=Replay(config.d_model_capacity(config.horizon_at(0)), spec),
+    )
+
+
+@jax.jit
+def step_keys(seed: int, step: int) -> jax.Array:
+    """The keys of one env step: for the action, the imagination and the updates."""
+    return jax.random.split(jax.random.fold_in(jax.random.key(seed), step), 3)
+
+
+def describe_imagination(
+    bias: np.ndarray, kept: np.ndarray, batch: Imagined, rows: np.ndarray, spec: Spec
+) -> dict[str, Any]:
+    """What to log of a fit and the rollouts that followed it."""
+    valid = max(int(batch.valid.sum()), 1)
+    reward = np.asarray(unpack(batch.rows, spec).reward)
+    return {
+        **{f"model/bias_{i}": float(value) for i, value in enumerate(bias)},
+        "model/bias": float(bias[kept].mean()) if len(kept) else float("nan"),
+        "model/kept": [int(i) for i in kept],
+        "imagination/horizon": len(batch.rows),
+        "imagination/samples": valid,
+        "imagination/kept_fraction": len(rows) / valid,
+        "imagination/bounded_fraction": float(batch.bounded.sum()) / valid,
+        "imagination/reward_mean": float(reward[batch.valid].mean()),
+        "imagination/kept_reward_mean": float(np.asarray(unpack(rows, spec).reward).mean()),
+        "imagination/terminated_fraction": float(np.asarray(unpack(rows, spec).terminated).mean()),
+    }

@@ -1,0 +1,98 @@
+"""An ensemble of probabilistic dynamics models; a subset of an ensemble is an ensemble."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from mbdp.networks import MLP, truncated_normal
+from mbdp.types import Spec
+
+
+class Scaling(eqx.Module):
+    """What is known of the data: mean and deviation of inputs and targets, and the range that predictions stay in."""
+
+    input_mean: jax.Array
+    input_std: jax.Array
+    target_mean: jax.Array  # target: (change of observation, reward)
+    target_std: jax.Array
+    low: jax.Array  # of (next observation, reward)
+    high: jax.Array
+
+
+class Member(eqx.Module):
+    """A network whose outputs are mean, log-variance and a logit of termination; the log-variance is softly bounded."""
+
+    network: MLP
+    min_log_variance: jax.Array
+    max_log_variance: jax.Array
+
+
+class Normal(NamedTuple):
+    """What members predict, in units of the targets' scaling, and the logit of termination."""
+
+    mean: jax.Array
+    log_variance: jax.Array
+    terminated_logit: jax.Array
+
+
+class Ensemble(eqx.Module):
+    """M_phi_1 ... M_phi_N with parameters stacked along the first axis, and the scaling they share."""
+
+    members: Member
+    scaling: Scaling
+
+    def __len__(self) -> int:
+        return len(self.members.min_log_variance)
+
+    def __getitem__(self, kept: Any) -> "Ensemble":
+        """The ensemble of the members `kept`: an index, a slice or an array of indices."""
+        index = jnp.atleast_1d(jnp.asarray(kept)) if not isinstance(kept, slice) else kept
+        return Ensemble(jax.tree.map(lambda x: x[index], self.members), self.scaling)
+
+    def __call__(self, observation: jax.Array, action: jax.Array) -> Normal:
+        """Each member on its own batch: (member, batch, ...) in, (member, batch, ...) out."""
+        return jax.vmap(lambda member, o, a: predict(member, self.scaling, o, a))(self.members, observation, action)
+
+
+def create(spec: Spec, *, members: int, width: int, depth: int, key: jax.Array) -> Ensemble:
+    """A fresh ensemble; its scaling is neutral until it is fitted."""
+    inputs, targets = spec.observation_size + spec.action_size, spec.observation_size + 1
+    sizes = [inputs, *[width] * depth, 2 * targets + 1]
+
+    def member(key: jax.Array) -> Member:
+        network = MLP(sizes, jax.nn.silu, truncated_normal, key=key)
+        return Member(network, jnp.full(targets, -10.0), jnp.full(targets, 0.5))
+
+    scaling = Scaling(
+        jnp.zeros(inputs),
+        jnp.ones(inputs),
+        jnp.zeros(targets),
+        jnp.ones(targets),
+        jnp.full(targets, -jnp.inf),
+        jnp.full(targets, jnp.inf),
+    )
+    return Ensemble(eqx.filter_vmap(member)(jax.random.split(key, members)), scaling)
+
+
+def predict(member: Member, scaling: Scaling, observation: jax.Array, action: jax.Array) -> Normal:
+    """One member's normal distribution over the scaled (change of observation, reward)."""
+    x = (jnp.concatenate([observation, action], axis=-1) - scaling.input_mean) / scaling.input_std
+    out = member.network(x)
+    targets = out.shape[-1] // 2
+    mean, log_variance, logit = out[..., :targets], out[..., targets:-1], out[..., -1]
+    log_variance = member.max_log_variance - jax.nn.softplus(member.max_log_variance - log_variance)
+    log_variance = member.min_log_variance + jax.nn.softplus(log_variance - member.min_log_variance)
+    return Normal(mean, log_variance, logit)
+
+
+def sample(
+    normal: Normal, scaling: Scaling, observation: jax.Array, *, noise: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Next observation and reward drawn from predictions and bounded by the data's range; third, True where bounded."""
+    scaled = normal.mean + noise * jnp.exp(0.5 * normal.log_variance)
+    target = scaled * scaling.target_std + scaling.target_mean
+    free = jnp.concatenate([observation + target[..., :-1], target[..., -1:]], axis=-1)
+    bounded = jnp.clip(free, scaling.low, scaling.high)
+    return bounded[..., :-1], bounded[..., -1], jnp.any(free != bounded, axis=-1)

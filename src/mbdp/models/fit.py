@@ -1,0 +1,196 @@
+"""Fitting an ensemble by likelihood, and how biased each member is afterwards."""
+
+from functools import partial
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from mbdp.models.ensemble import Ensemble, Member, Scaling, predict
+from mbdp.replay import Replay, unpack
+from mbdp.types import Spec, Transition
+
+# MBPO's decay of each layer's weights, first to last; other depths are interpolated.
+WEIGHT_DECAY = (2.5e-5, 5e-5, 7.5e-5, 7.5e-5, 1e-4)
+HELD_OUT_SHARE, HELD_OUT_ENOUGH = 0.2, 5000
+PATIENCE, WORTHWHILE = 5, 0.01  # early stopping: epochs without, and the relative size of, an improvement
+
+
+class Budget(NamedTuple):
+    """How long to fit: a fixed number of steps on top of the last fit, or MBPO's early stopping if `steps` is 0."""
+
+    steps: int
+    first_steps: int  # of the first fit, which has no last one to start from
+    batch: int
+    learning_rate: float
+    learn_termination: bool
+
+
+class Score(NamedTuple):
+    """How wrong each member is on held-out real data, (member,) each."""
+
+    distance: jax.Array  # Section 3.2's bias: mean Euclidean distance of next states, each dimension in units of its change
+    mse: jax.Array  # MBPO's: mean squared error of scaled (change of observation, reward)
+
+
+def fit(
+    model: Ensemble, optimiser: optax.OptState, d_env: Replay, budget: Budget, *, seed: int, rng: np.random.Generator
+) -> tuple[Ensemble, optax.OptState, Score]:
+    """The ensemble, warm-started and fitted to `d_env`; `seed` fixes each member's bootstrap, `rng` its minibatches."""
+    bootstraps, held_out = split(len(d_env), len(model), seed)
+    model = Ensemble(model.members, scaling_of(d_env.rows[: len(d_env)], d_env.spec))
+    rows = jnp.asarray(d_env.rows)
+    examined = _padded(d_env.rows[rng.permutation(held_out)[:HELD_OUT_ENOUGH]], HELD_OUT_ENOUGH)
+    if budget.steps:
+        fresh = int(optimiser[0].count) == 0
+        for _ in range(-(-budget.first_steps // budget.steps) if fresh else 1):
+            indices = np.stack([rng.choice(own, budget.steps * budget.batch) for own in bootstraps])
+            members, optimiser = descend(model, optimiser, rows, indices, budget.steps, d_env.spec, budget)
+            model = Ensemble(members, model.scaling)
+        return model, optimiser, score(model, *examined, d_env.spec)
+    return _fit_until_it_stops_helping(model, optimiser, rows, bootstraps, examined, d_env.spec, budget, rng)
+
+
+def create_optimiser(model: Ensemble, learning_rate: float) -> optax.OptState:
+    """Adam's memory for a fresh ensemble."""
+    return optax.adam(learning_rate).init(model.members)
+
+
+def split(count: int, members: int, seed: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Each member's bootstrap of the training rows, and the rows that are held out from all of them.
+
+    Decided once for each row by its number, so that a refit never trains on what an earlier one held out.
+    """
+    rng_hold, rng_draw = (np.random.default_rng([seed, purpose]) for purpose in (0, 1))
+    share = np.minimum(HELD_OUT_SHARE, HELD_OUT_ENOUGH / np.arange(1, count + 1))
+    held = rng_hold.random(count) < share
+    held[0], held[1:2] = True, False
+    times = rng_draw.poisson(1.0, (count, members)) * ~held[:, None]
+    times[1:2] = 1  # no member is without data
+    return [np.repeat(np.arange(count), times[:, member]) for member in range(members)], np.flatnonzero(held)
+
+
+def scaling_of(rows: np.ndarray, spec: Spec) -> Scaling:
+    """Mean, deviation and range of the real transitions."""
+    data = unpack(rows, spec)
+    inputs = np.concatenate([data.observation, data.action], axis=-1)
+    targets = np.concatenate([data.next_observation - data.observation, np.asarray(data.reward)[:, None]], axis=-1)
+    reached = np.concatenate([data.next_observation, np.asarray(data.reward)[:, None]], axis=-1)
+    low, high = reached.min(axis=0), reached.max(axis=0)
+    low[:-1] = np.minimum(low[:-1], np.asarray(data.observation).min(axis=0))
+    high[:-1] = np.maximum(high[:-1], np.asarray(data.observation).max(axis=0))
+    input_std = inputs.std(axis=0)
+    return Scaling(
+        input_mean=jnp.asarray(inputs.mean(axis=0)),
+        input_std=jnp.asarray(np.where(input_std < 1e-6, 1.0, input_std)),  # a constant input stays quiet
+        target_mean=jnp.asarray(targets.mean(axis=0)),
+        target_std=jnp.asarray(np.maximum(targets.std(axis=0), 1e-6)),
+        low=jnp.asarray(low),
+        high=jnp.asarray(high),
+    )
+
+
+def loss(member: Member, scaling: Scaling, batch: Transition, learn_termination: bool) -> jax.Array:
+    """Negative log-likelihood (up to a constant), loose variance bounds and weight decay of one member."""
+    normal = predict(member, scaling, batch.observation, batch.action)
+    error = normal.mean - _scaled_targets(scaling, batch)
+    likelihood = jnp.mean(error**2 * jnp.exp(-normal.log_variance) + normal.log_variance)
+    bounds = 0.01 * jnp.sum(member.max_log_variance - member.min_log_variance)
+    layers = member.network.weights
+    decays = np.interp(np.linspace(0, 1, len(layers)), np.linspace(0, 1, len(WEIGHT_DECAY)), WEIGHT_DECAY)
+    decay = sum(float(d) * jnp.sum(w**2) / 2 for d, w in zip(decays, layers, strict=True))
+    termination = jnp.mean(optax.sigmoid_binary_cross_entropy(normal.terminated_logit, batch.terminated))
+    return likelihood + bounds + decay + learn_termination * termination
+
+
+@partial(jax.jit, static_argnames=("spec", "budget"))
+def descend(
+    model: Ensemble,
+    optimiser: optax.OptState,
+    rows: jax.Array,
+    indices: jax.Array,
+    steps: int,
+    spec: Spec,
+    budget: Budget,
+) -> tuple[Member, optax.OptState]:
+    """`steps` Adam steps; step i of a member uses rows indices[member, i * batch : (i + 1) * batch]."""
+    adam = optax.adam(budget.learning_rate)
+    gradients = jax.vmap(
+        jax.grad(lambda member, batch: loss(member, model.scaling, batch, budget.learn_termination)),
+    )
+
+    def step(i: jax.Array, carry: tuple[Member, optax.OptState]) -> tuple[Member, optax.OptState]:
+        members, optimiser = carry
+        chosen = jax.lax.dynamic_slice_in_dim(indices, i * budget.batch, budget.batch, axis=1)
+        changes, optimiser = adam.update(gradients(members, unpack(rows[chosen], spec)), optimiser)
+        return optax.apply_updates(members, changes), optimiser
+
+    return jax.lax.fori_loop(0, steps, step, (model.members, optimiser))
+
+
+@partial(jax.jit, static_argnames="spec")
+def score(model: Ensemble, rows: jax.Array, weight: jax.Array, spec: Spec) -> Score:
+    """Each member's error on `rows`, averaged with `weight`."""
+    batch = unpack(rows, spec)
+    targets = _scaled_targets(model.scaling, batch)
+
+    def one(member: Member) -> Score:
+        normal = predict(member, model.scaling, batch.observation, batch.action)
+        error = normal.mean - targets
+        distance = jnp.linalg.norm(error[:, :-1], axis=-1)
+        mean = partial(jnp.average, weights=weight)
+        return Score(mean(distance), mean(jnp.mean(error**2, axis=-1)))
+
+    return jax.lax.map(one, model.members)
+
+
+def _fit_until_it_stops_helping(
+    model: Ensemble,
+    optimiser: optax.OptState,
+    rows: jax.Array,
+    bootstraps: list[np.ndarray],
+    examined: tuple[jax.Array, jax.Array],
+    spec: Spec,
+    budget: Budget,
+    rng: np.random.Generator,
+) -> tuple[Ensemble, optax.OptState, Score]:
+    """Epochs until no member's hold-out error has improved by 1 % for 5 of them; each member's best weights win."""
+    capacity = -(-len(rows) // budget.batch) * budget.batch
+    steps = -(-max(map(len, bootstraps)) // budget.batch)
+    steps = min(steps, capacity // budget.batch)
+    indices = np.zeros((len(model), capacity), np.int32)
+    best, best_mse, idle = model.members, score(model, *examined, spec).mse, 0
+    while idle < PATIENCE:
+        for member, own in enumerate(bootstraps):
+            indices[member, : steps * budget.batch] = np.resize(rng.permutation(own), steps * budget.batch)
+        members, optimiser = descend(model, optimiser, rows, indices, steps, spec, budget)
+        model = Ensemble(members, model.scaling)
+        mse = score(model, *examined, spec).mse
+        better = mse < best_mse * (1 - WORTHWHILE)
+        best = jax.tree.map(lambda new, old, b=better: jnp.where(_like(b, new), new, old), members, best)
+        best_mse = jnp.where(better, mse, best_mse)
+        idle = 0 if bool(better.any()) else idle + 1
+    model = Ensemble(best, model.scaling)
+    return model, optimiser, score(model, *examined, spec)
+
+
+BiasName = Literal["distance", "mse"]
+
+
+def _scaled_targets(scaling: Scaling, batch: Transition) -> jax.Array:
+    change = batch.next_observation - batch.observation
+    targets = jnp.concatenate([change, jnp.expand_dims(batch.reward, -1)], axis=-1)
+    return (targets - scaling.target_mean) / scaling.target_std
+
+
+def _padded(rows: np.ndarray, size: int) -> tuple[jax.Array, jax.Array]:
+    """Rows filled up to a fixed size, so that nothing recompiles as data grows, and weights that ignore the filling."""
+    full = np.zeros((size, rows.shape[1]), np.float32)
+    full[: len(rows)] = rows
+    return jnp.asarray(full), jnp.asarray(np.arange(size) < len(rows), jnp.float32)
+
+
+def _like(flags: jax.Array, x: jax.Array) -> jax.Array:
+    return flags.reshape(-1, *[1] * (x.ndim - 1))

@@ -1,0 +1,58 @@
+"""A multi-layer perceptron on batches, as a value."""
+
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+
+class MLP(eqx.Module):
+    """Dense layers with an activation between them and, if asked for, layer normalisation before each activation."""
+
+    weights: list[jax.Array]
+    biases: list[jax.Array]
+    scales: list[jax.Array]
+    offsets: list[jax.Array]
+    activation: Callable[[jax.Array], jax.Array] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        activation: Callable[[jax.Array], jax.Array],
+        initialise: Callable[[jax.Array, tuple[int, int]], jax.Array],
+        *,
+        layer_norm: bool = False,
+        key: jax.Array,
+    ):
+        shapes = list(zip(sizes[:-1], sizes[1:], strict=True))
+        keys = jax.random.split(key, len(shapes))
+        self.weights = [initialise(k, shape) for k, shape in zip(keys, shapes, strict=True)]
+        self.biases = [jnp.zeros(shape[1]) for shape in shapes]
+        self.scales = [jnp.ones(size) for size in sizes[1:-1]] if layer_norm else []
+        self.offsets = [jnp.zeros(size) for size in sizes[1:-1]] if layer_norm else []
+        self.activation = activation
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for i, (weight, bias) in enumerate(zip(self.weights[:-1], self.biases[:-1], strict=True)):
+            x = x @ weight + bias
+            if self.scales:
+                x = _normalise(x) * self.scales[i] + self.offsets[i]
+            x = self.activation(x)
+        return x @ self.weights[-1] + self.biases[-1]
+
+
+def fan_in_uniform(key: jax.Array, shape: tuple[int, int]) -> jax.Array:
+    """Uniform in +-1/sqrt(fan_in), the usual start of an actor or critic."""
+    bound = shape[0] ** -0.5
+    return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
+
+
+def truncated_normal(key: jax.Array, shape: tuple[int, int]) -> jax.Array:
+    """Truncated normal with standard deviation 1/(2 sqrt(fan_in)), the start of MBPO's dynamics models."""
+    return jax.random.truncated_normal(key, -2.0, 2.0, shape) / (2 * shape[0] ** 0.5)
+
+
+def _normalise(x: jax.Array) -> jax.Array:
+    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    return centred * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-6)

@@ -1,0 +1,84 @@
+"""Ring buffers of transitions, kept as rows of one array, and minibatches mixed from two of them."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from mbdp.types import Spec, Transition
+
+
+class Replay:
+    """The newest `capacity` transitions, first in, first out: the one thing in this library that mutates."""
+
+    def __init__(self, capacity: int, spec: Spec):
+        self.spec = spec
+        self.rows = np.zeros((capacity, spec.row_width), np.float32)
+        self.size = 0
+        self.cursor = 0
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def capacity(self) -> int:
+        return len(self.rows)
+
+    def add(self, rows: np.ndarray) -> None:
+        """Append rows, overwriting the oldest."""
+        rows = rows[-self.capacity :]
+        first = min(len(rows), self.capacity - self.cursor)
+        self.rows[self.cursor : self.cursor + first] = rows[:first]
+        self.rows[: len(rows) - first] = rows[first:]
+        self.cursor = (self.cursor + len(rows)) % self.capacity
+        self.size = min(self.size + len(rows), self.capacity)
+
+    def sample(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows drawn uniformly with replacement."""
+        return self.rows[rng.integers(self.size, size=count)]
+
+    def newest(self, count: int) -> np.ndarray:
+        """The last `count` rows, oldest of them first."""
+        return self.rows[np.arange(self.cursor - min(count, self.size), self.cursor) % self.capacity]
+
+    def resized(self, capacity: int) -> "Replay":
+        """A buffer of another capacity with the newest rows that fit."""
+        if capacity == self.capacity:
+            return self
+        other = Replay(capacity, self.spec)
+        other.add(self.newest(capacity))
+        return other
+
+
+def pack(transition: Transition) -> Any:
+    """A transition as rows: observation, action, reward, next observation, terminated."""
+    xp = np if isinstance(transition.observation, np.ndarray) else jax.numpy
+    columns = [xp.asarray(x)[..., None] if i in (2, 4) else x for i, x in enumerate(transition)]
+    return xp.concatenate(columns, axis=-1, dtype=np.float32)
+
+
+def unpack(rows: Any, spec: Spec) -> Transition:
+    """The transition that rows were packed from."""
+    o, a = spec
+    return Transition(
+        observation=rows[..., :o],
+        action=rows[..., o : o + a],
+        reward=rows[..., o + a],
+        next_observation=rows[..., o + a + 1 : -1],
+        terminated=rows[..., -1],
+    )
+
+
+def mixed_minibatches(
+    d_env: Replay, d_model: Replay, *, real_ratio: float, batch: int, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """`count` minibatches whose first `real_ratio` of rows is real and whose rest is imagined: (count, batch, row).
+
+    With nothing imagined yet, all rows are real.
+    """
+    real = batch if not len(d_model) else round(real_ratio * batch)
+    rows = np.empty((count, batch, d_env.spec.row_width), np.float32)
+    rows[:, :real] = d_env.sample(count * real, rng).reshape(count, real, -1)
+    if real < batch:
+        rows[:, real:] = d_model.sample(count * (batch - real), rng).reshape(count, batch - real, -1)
+    return rows

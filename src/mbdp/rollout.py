@@ -1,0 +1,146 @@
+"""Branched rollouts of a policy inside an ensemble, and which of their samples survive rollout dropout."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mbdp.agents.sac import sample_action
+from mbdp.dropout import rollout_dropout
+from mbdp.models.ensemble import Ensemble, Normal, predict, sample
+from mbdp.networks import MLP
+from mbdp.replay import pack, unpack
+from mbdp.types import Spec, Transition
+
+Group = Literal["state", "members", "batch", "trajectory"]
+MemberPer = Literal["step", "row"]
+Termination = Callable[[Any, Any, Any], Any]  # (observation, action, next observation) -> True where the episode ends
+
+
+class Imagined(NamedTuple):
+    """Imagined transitions as rows (depth, state, sample, row); valid until the imagined episode has ended."""
+
+    rows: np.ndarray
+    valid: np.ndarray
+    bounded: np.ndarray  # True where a prediction was cut to the data's range
+
+
+class Plan(NamedTuple):
+    """How to imagine."""
+
+    group: Group
+    alpha: float
+    samples: int
+    member_per: MemberPer
+    termination: Termination | None
+
+
+def rollout(
+    model: Ensemble, actor: MLP, starts: np.ndarray, *, horizon: int, plan: Plan, key: jax.Array
+) -> Imagined:
+    """`plan.samples` rollouts of `horizon` steps from each start, with a stochastic policy and the model's noise.
+
+    Grouped by `members`, the samples of a state are instead all members' predictions for one action, and the rollout
+    goes on from one that survives the dropout.
+    """
+    samples = len(model) if plan.group == "members" else plan.samples
+    observation = jnp.broadcast_to(starts[:, None], (len(starts), samples, starts.shape[-1]))
+    alive = jnp.ones(observation.shape[:2], bool)
+    imagine = _imagine_members if plan.group == "members" else _imagine_rows
+    steps = []
+    for key_step in jax.random.split(key, horizon):
+        observation, alive, step = imagine(model, actor, observation, alive, plan=plan, key=key_step)
+        steps.append(step)
+    return Imagined(*(np.stack(field) for field in zip(*steps, strict=True)))
+
+
+def surviving_rows(imagined: Imagined, spec: Spec, plan: Plan, *, discount: float) -> np.ndarray:
+    """The rows that rollout dropout keeps, in the grouping of the plan: all that may enter `d_model`."""
+    reward, valid = np.asarray(unpack(imagined.rows, spec).reward), imagined.valid
+    if plan.group == "batch":
+        depth = len(reward)
+        mask = rollout_dropout(reward.reshape(depth, -1), plan.alpha, valid=valid.reshape(depth, -1))
+    elif plan.group == "trajectory":
+        weight = discount ** np.arange(len(reward), dtype=np.float32)[:, None, None]
+        returns = np.sum(weight * reward * valid, axis=0)
+        mask = rollout_dropout(returns, plan.alpha) & valid
+    else:
+        mask = rollout_dropout(reward, plan.alpha, valid=valid)
+    return imagined.rows[mask.reshape(valid.shape)]
+
+
+@partial(jax.jit, static_argnames="plan")
+def _imagine_rows(
+    model: Ensemble, actor: MLP, observation: jax.Array, alive: jax.Array, *, plan: Plan, key: jax.Array
+) -> tuple[jax.Array, jax.Array, Imagined]:
+    """One step of every rollout, each with a member of its own or all with one, as the plan says."""
+    key_action, key_member, key_noise, key_end = jax.random.split(key, 4)
+    flat = observation.reshape(-1, observation.shape[-1])
+    action, _ = sample_action(actor, flat, key=key_action)
+    by = _predict_with_one_member if plan.member_per == "step" else _predict_with_a_member_per_row
+    normal = by(model, flat, action, key=key_member)
+    noise = jax.random.normal(key_noise, normal.mean.shape)
+    following, reward, bounded = sample(normal, model.scaling, flat, noise=noise)
+    terminated = _ends(plan.termination, flat, action, following, normal.terminated_logit, key=key_end)
+    rows = pack(Transition(flat, action, reward, following, terminated))
+    shape = observation.shape[:2]
+    step = Imagined(rows.reshape(*shape, -1), alive, bounded.reshape(shape) & alive)
+    return following.reshape(observation.shape), alive & ~terminated.reshape(shape), step
+
+
+@partial(jax.jit, static_argnames="plan")
+def _imagine_members(
+    model: Ensemble, actor: MLP, observation: jax.Array, alive: jax.Array, *, plan: Plan, key: jax.Array
+) -> tuple[jax.Array, jax.Array, Imagined]:
+    """One step of every rollout in every member; all samples of a state go on from one survivor."""
+    key_action, key_noise, key_end, key_survivor = jax.random.split(key, 4)
+    action, _ = sample_action(actor, observation[:, 0], key=key_action)
+    action = jnp.broadcast_to(action[:, None], (*observation.shape[:2], action.shape[-1]))
+    normal = model(jnp.moveaxis(observation, 1, 0), jnp.moveaxis(action, 1, 0))
+    normal = Normal(*(jnp.moveaxis(x, 0, 1) for x in normal))
+    noise = jax.random.normal(key_noise, normal.mean.shape)
+    following, reward, bounded = sample(normal, model.scaling, observation, noise=noise)
+    terminated = _ends(plan.termination, observation, action, following, normal.terminated_logit, key=key_end)
+    step = Imagined(pack(Transition(observation, action, reward, following, terminated)), alive, bounded & alive)
+    survives = rollout_dropout(reward, plan.alpha)
+    chosen = jnp.argmax(jax.random.uniform(key_survivor, survives.shape) + survives, axis=1)[:, None]
+    following = jnp.take_along_axis(following, chosen[..., None], axis=1)
+    alive = alive & ~jnp.take_along_axis(terminated, chosen, axis=1)
+    return jnp.broadcast_to(following, observation.shape), alive, step
+
+
+def _predict_with_one_member(model: Ensemble, observation: jax.Array, action: jax.Array, *, key: jax.Array) -> Normal:
+    """Algorithm 1's choice: one member, drawn at random, for all rows of this step."""
+    chosen = jax.random.randint(key, (), 0, len(model))
+    member = jax.tree.map(lambda x: x[chosen], model.members)
+    return predict(member, model.scaling, observation, action)
+
+
+def _predict_with_a_member_per_row(
+    model: Ensemble, observation: jax.Array, action: jax.Array, *, key: jax.Array
+) -> Normal:
+    """MBPO's choice: a member for each row, drawn by shuffling the rows and giving each member an equal share."""
+    rows, members = len(observation), len(model)
+    share = -(-rows // members)
+    order = jax.random.permutation(key, share * members) % rows  # the few rows beyond are computed and not used
+    place = jnp.zeros(rows, order.dtype).at[order].set(jnp.arange(share * members))
+    blocks = (x[order].reshape(members, share, -1) for x in (observation, action))
+    return Normal(*(x.reshape(share * members, *x.shape[2:])[place] for x in model(*blocks)))
+
+
+def _ends(
+    termination: Termination | None,
+    observation: jax.Array,
+    action: jax.Array,
+    following: jax.Array,
+    logit: jax.Array,
+    *,
+    key: jax.Array,
+) -> jax.Array:
+    """Where imagined episodes end: by the known rule, or drawn with the learned probability."""
+    if termination is None:
+        return jax.random.bernoulli(key, jax.nn.sigmoid(logit))
+    return jnp.broadcast_to(termination(observation, action, following), logit.shape)
