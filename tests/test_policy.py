@@ -50,9 +50,18 @@ def test_an_action_does_not_depend_on_the_rows_that_came_with_it(sizes):
 # AVX2 is what most desktops have, whatever the machine that runs this test has; the others are unlike both.
 @pytest.mark.parametrize("kernel", ["Haswell", "Sandybridge", "Nehalem"])
 def test_rows_are_independent_with_the_linear_algebra_of_other_processors(kernel):
-    code = "from tests.test_policy import assert_rows_are_independent as f; f((11, 256, 256, 3)); f((4, 100, 1))"
-    environment = os.environ | {"OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    outputs = {run_elsewhere(kernel, threads) for threads in ("1", "2")}
+    assert len(outputs) == 1, "the number of threads changes the actions"
+
+
+def run_elsewhere(kernel, threads):
+    """Bytes of many actions in a process of its own, where OpenBLAS is told which processor it runs on."""
+    code = (
+        "import tests.test_policy as t; [t.assert_rows_are_independent(s) for s in [(11, 256, 256, 3), (4, 100, 1)]];"
+    )
+    code += "import numpy as np; print(t.make_policy((27, 400, 300, 8))(np.random.default_rng(0).normal(size=(30, 27))).tobytes().hex())"
+    environment = os.environ | {"OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": threads}
+    return subprocess.run([sys.executable, "-c", code], env=environment, check=True, stdout=subprocess.PIPE).stdout
 
 
 def assert_rows_are_independent(sizes):
