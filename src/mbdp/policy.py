@@ -5,7 +5,7 @@ import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import safetensors
@@ -51,6 +51,8 @@ class Policy:
             object.__setattr__(self, name, _frozen(getattr(self, name)))
         _check(self)
         object.__setattr__(self, "_layers", _layers(self.weights, self.biases))
+
+    rows_are_independent: ClassVar[bool] = True
 
     @property
     def observation_size(self) -> int:
