@@ -1,10 +1,10 @@
 """The whole configuration of a run in one frozen dataclass; methods and ablation arms are its diffs."""
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from mbdp.envs.tasks import Task, task_of
+from mbdp.envs.tasks import task_of
 from mbdp.models.fit import BiasName, Budget
 from mbdp.rollout import Group, MemberPer, Plan, Termination
 from mbdp.types import BadInput, Spec
@@ -32,13 +32,17 @@ class Config:
     member_per: MemberPer = option("row", "a member is drawn for each imagined row, or one for all rows of a step")
     bias: BiasName = option("distance", "score that ranks members: next-state distance (paper) or MSE (MBPO)")
     model_every: int = option(250, "env steps between two fits of the ensemble")
-    fit_steps: int = option(300, "gradient steps in each fit, warm-started; 0 stops early by hold-out error, as MBPO does")
+    fit_steps: int = option(
+        300, "gradient steps in each fit, warm-started; 0 stops early by hold-out error, as MBPO does"
+    )
     first_fit_steps: int = option(2_000, "gradient steps in the first fit, if fit_steps is not 0")
     fit_batch: int = option(256, "rows in a member's minibatch")
     model_learning_rate: float = option(1e-3, "Adam's step size for the ensemble")
 
     rollouts: int = option(100_000, "imagined rollouts after each fit")
-    horizon: tuple[int, int, int, int] = option((1, 1, 0, 0), "rollout length FROM TO, growing between env steps FIRST LAST")
+    horizon: tuple[int, int, int, int] = option(
+        (1, 1, 0, 0), "rollout length FROM TO, growing between env steps FIRST LAST"
+    )
     d_model_fits: int = option(4, "d_model holds the rollouts of so many fits")
 
     updates_per_step: int = option(10, "SAC updates per env step")
@@ -58,10 +62,9 @@ class Config:
             value = getattr(self, name)
             if not check(value):
                 raise BadInput(f"{name.replace('_', '-')} must be {wanted}; it is {value!r}")
-        for one in fields(self):
-            choices = get_args(one.type) if get_origin_name(one.type) == "Literal" else ()
-            if choices and getattr(self, one.name) not in choices:
-                raise BadInput(f"{one.name} must be one of {', '.join(choices)}; it is {getattr(self, one.name)!r}")
+        for name, kind in (("group", Group), ("member_per", MemberPer), ("bias", BiasName)):
+            if getattr(self, name) not in get_args(kind):
+                raise BadInput(f"{name} must be one of {', '.join(get_args(kind))}; it is {getattr(self, name)!r}")
         first, last, begin, end = self.horizon
         if first < 1 or last < first or begin < 0 or end < begin:
             raise BadInput(f"horizon must be 1 <= FROM <= TO and 0 <= FIRST <= LAST; it is {self.horizon}")
@@ -170,10 +173,6 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def get_origin_name(kind: Any) -> str:
-    return getattr(getattr(kind, "__origin__", None), "_name", "") or getattr(kind, "__name__", "")
-
-
 def _fraction(x: Any) -> bool:
     return isinstance(x, int | float) and not isinstance(x, bool) and 0 <= x < 1
 
@@ -182,14 +181,15 @@ def _positive(x: Any) -> bool:
     return isinstance(x, int | float) and x > 0 and math.isfinite(x)
 
 
+_COUNTS = (
+    *("steps", "samples_per_state", "random_steps", "members", "model_width", "model_depth", "model_every"),
+    *("first_fit_steps", "fit_batch", "rollouts", "d_model_fits", "updates_per_step", "batch", "width", "depth"),
+)
 _RULES = [
     *[(name, _fraction, "a number in [0, 1), the fraction that is dropped") for name in ("alpha", "beta")],
     *[
         (name, lambda x: isinstance(x, int) and not isinstance(x, bool) and x >= 1, "a whole number, at least 1")
-        for name in (
-            "steps samples_per_state random_steps members model_width model_depth model_every first_fit_steps fit_batch "
-            "rollouts d_model_fits updates_per_step batch width depth"
-        ).split()
+        for name in _COUNTS
     ],
     ("fit_steps", lambda x: isinstance(x, int) and x >= 0, "a whole number, at least 0"),
     ("real_ratio", lambda x: 0 <= x <= 1, "a number in [0, 1]"),
@@ -198,4 +198,3 @@ _RULES = [
     *[(name, _positive, "a positive number") for name in ("learning_rate", "model_learning_rate", "temperature")],
     ("target_entropy", lambda x: isinstance(x, int | float) and not math.isinf(x), "a number, or nan for -actions/2"),
 ]
-__all__ = ["METHODS", "PREFERENCES", "Algo", "Config", "Preference", "PresetName", "Task", "preset"]

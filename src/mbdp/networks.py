@@ -1,6 +1,7 @@
 """A multi-layer perceptron on batches, as a value."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import equinox as eqx
 import jax
@@ -25,7 +26,7 @@ class MLP(eqx.Module):
         layer_norm: bool = False,
         key: jax.Array,
     ):
-        shapes = list(zip(sizes[:-1], sizes[1:], strict=True))
+        shapes = list(pairwise(sizes))
         keys = jax.random.split(key, len(shapes))
         self.weights = [initialise(k, shape) for k, shape in zip(keys, shapes, strict=True)]
         self.biases = [jnp.zeros(shape[1]) for shape in shapes]

@@ -13,7 +13,7 @@ from mbdp.dropout import rollout_dropout
 from mbdp.models.ensemble import Ensemble, Normal, predict, sample
 from mbdp.networks import MLP
 from mbdp.replay import pack, unpack
-from mbdp.types import Spec, Transition
+from mbdp.types import Array, Spec, Transition
 
 Group = Literal["state", "members", "batch", "trajectory"]
 MemberPer = Literal["step", "row"]
@@ -23,9 +23,9 @@ Termination = Callable[[Any, Any, Any], Any]  # (observation, action, next obser
 class Imagined(NamedTuple):
     """Imagined transitions as rows (depth, state, sample, row); valid until the imagined episode has ended."""
 
-    rows: np.ndarray
-    valid: np.ndarray
-    bounded: np.ndarray  # True where a prediction was cut to the data's range
+    rows: Array
+    valid: Array
+    bounded: Array  # True where a prediction was cut to the data's range
 
 
 class Plan(NamedTuple):
@@ -38,9 +38,7 @@ class Plan(NamedTuple):
     termination: Termination | None
 
 
-def rollout(
-    model: Ensemble, actor: MLP, starts: np.ndarray, *, horizon: int, plan: Plan, key: jax.Array
-) -> Imagined:
+def rollout(model: Ensemble, actor: MLP, starts: np.ndarray, *, horizon: int, plan: Plan, key: jax.Array) -> Imagined:
     """`plan.samples` rollouts of `horizon` steps from each start, with a stochastic policy and the model's noise.
 
     Grouped by `members`, the samples of a state are instead all members' predictions for one action, and the rollout

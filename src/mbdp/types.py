@@ -1,11 +1,8 @@
 """The words that all parts share."""
 
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import jax
-import numpy as np
-
-T = TypeVar("T")
+Array = Any  # of NumPy on the host, of JAX in compiled functions
 
 
 class BadInput(ValueError):
@@ -15,11 +12,11 @@ class BadInput(ValueError):
 class Transition(NamedTuple):
     """One step, or arrays of steps, in Gymnasium's words; actions in [-1, 1], `terminated` as 0.0 or 1.0."""
 
-    observation: np.ndarray | jax.Array
-    action: np.ndarray | jax.Array
-    reward: np.ndarray | jax.Array
-    next_observation: np.ndarray | jax.Array
-    terminated: np.ndarray | jax.Array
+    observation: Array
+    action: Array
+    reward: Array
+    next_observation: Array
+    terminated: Array
 
 
 class Spec(NamedTuple):

@@ -1,6 +1,8 @@
 """Soft actor-critic: one immutable agent in, a better one out, many updates in one compiled scan."""
 
+import dataclasses
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -113,7 +115,7 @@ def update_critic(
     tau: float,
     key: jax.Array,
 ) -> tuple[Agent, dict[str, jax.Array]]:
-    """Towards r + gamma (1 - terminated) (min Q_target(s', a') - temperature log pi(a'|s')); a time limit bootstraps."""
+    """Towards r + gamma (1 - terminated) (min Q_target(s', a') - temperature log pi(a'|s')): time limits bootstrap."""
     next_action, next_log_probability = sample_action(agent.actor, batch.next_observation, key=key)
     next_q = jnp.min(q_values(agent.target_critic, batch.next_observation, next_action), axis=0)
     next_value = next_q - jnp.exp(agent.log_temperature) * next_log_probability
@@ -156,5 +158,5 @@ def update_actor(
     return agent, {"actor_loss": value, "entropy": entropy, "temperature": temperature}
 
 
-def _replace(agent: Agent, **changes: object) -> Agent:
-    return Agent(**{name: changes.get(name, value) for name, value in vars(agent).items()})
+def _replace(agent: Agent, **changes: Any) -> Agent:
+    return dataclasses.replace(agent, **changes)

@@ -36,12 +36,11 @@ class World:
     def step(self, action: np.ndarray) -> Outcome:
         """Take an action in [-1, 1]; a step with a number that is not finite ends the episode and brings no row."""
         self.steps += 1
-        scaled = (self.low + (np.asarray(action, np.float32) + 1) * 0.5 * (self.high - self.low)).astype(self.low.dtype)
         try:
-            following, reward, terminated, truncated, _ = self.env.step(scaled)
+            following, reward, terminated, truncated, _ = self.env.step(self.to_env(action))
         except Exception as error:
             raise BadInput(f"{self._where()} raised {type(error).__name__}: {error}") from error
-        following = np.array(following, np.float32)
+        following, reward = np.array(following, np.float32), np.float32(reward)
         if not (np.isfinite(following).all() and np.isfinite(reward)):
             return self._fault()
         self.faults_in_a_row = 0
@@ -49,14 +48,18 @@ class World:
         self.observation = following
         self.episode_return += float(reward)
         self.episode_length += 1
-        row = pack(
-            Transition(before, np.asarray(action, np.float32), np.float32(reward), following, np.float32(terminated))
-        )
+        action = np.asarray(action, np.float32)
+        row = pack(Transition(before, action, reward, following, np.float32(terminated)))
         if not (terminated or truncated):
             return Outcome(row[None])
         outcome = Outcome(row[None], self.episode_return, self.episode_length)
         self.observation = self._begin()
         return outcome
+
+    def to_env(self, action: np.ndarray) -> np.ndarray:
+        """Actions in [-1, 1], in the environment's units."""
+        scaled = self.low + (np.asarray(action, np.float32) + 1) * 0.5 * (self.high - self.low)
+        return np.asarray(np.clip(scaled, self.low, self.high), self.low.dtype)
 
     def bookmark(self) -> dict[str, int]:
         """The place in the world: with the actions of the current episode it is enough to come back to it."""
@@ -91,14 +94,18 @@ class World:
             raise BadInput(f"{self._where()} raised {type(error).__name__} in reset: {error}") from error
         observation = np.array(observation, np.float32)
         if observation.shape != (self.spec.observation_size,) or not np.isfinite(observation).all():
-            raise BadInput(f"{self._where()}: reset gave {observation}, not {self.spec.observation_size} finite numbers")
+            raise BadInput(
+                f"{self._where()}: reset gave {observation}, not {self.spec.observation_size} finite numbers"
+            )
         return observation
 
     def _fault(self) -> Outcome:
         self.faults += 1
         self.faults_in_a_row += 1
         if self.faults_in_a_row >= MOST_FAULTS:
-            raise BadInput(f"{self._where()} gave NaN or infinity {MOST_FAULTS} times in a row; those steps were not stored")
+            raise BadInput(
+                f"{self._where()} gave NaN or infinity {MOST_FAULTS} times in a row; those steps were not stored"
+            )
         self.observation = self._begin()
         return Outcome(np.empty((0, self.spec.row_width), np.float32))
 

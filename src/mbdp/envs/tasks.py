@@ -95,7 +95,9 @@ def make(env_id: str) -> gymnasium.Env:
     except gymnasium.error.NameNotFound:
         known = [name for name in gymnasium.registry if not name.startswith("phys2d")]
         near = difflib.get_close_matches(env_id, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "for example 'Hopper-v5'; gymnasium.pprint_registry() lists all"
+        hint = (
+            f"did you mean {near[0]!r}?" if near else "for example 'Hopper-v5'; gymnasium.pprint_registry() lists all"
+        )
         raise BadInput(f"there is no environment {env_id!r}: {hint}") from None
     except (gymnasium.error.Error, ModuleNotFoundError, ImportError) as error:
         raise BadInput(f"environment {env_id!r} cannot be made: {' '.join(str(error).split())}") from None

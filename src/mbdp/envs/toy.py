@@ -34,4 +34,4 @@ class PointMass(gymnasium.Env[np.ndarray, np.ndarray]):
         return np.array([self.position, self.velocity], np.float32)
 
 
-gymnasium.register(POINT_MASS, entry_point=PointMass, max_episode_steps=50)
+gymnasium.register(POINT_MASS, entry_point=f"{__name__}:PointMass", max_episode_steps=50)

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from mbdp.types import BadInput
 
-# Each module has add_arguments(parser) and run(args); it is imported only when its command is called, for a quick start.
+# Each module has add_arguments(parser) and run(args), and is imported only when its command is called: a quick start.
 COMMANDS = {
     "train": ("mbdp.experiments.train_command", "train a policy: MBDP, MBPO, SAC or an ablation arm"),
     "evaluate": ("mbdp.experiments.evaluate_command", "run a trained policy and report its return"),

@@ -31,7 +31,9 @@ class Budget(NamedTuple):
 class Score(NamedTuple):
     """How wrong each member is on held-out real data, (member,) each."""
 
-    distance: jax.Array  # Section 3.2's bias: mean Euclidean distance of next states, each dimension in units of its change
+    distance: (
+        jax.Array
+    )  # Section 3.2's bias: mean Euclidean distance of next states, each dimension in units of its change
     mse: jax.Array  # MBPO's: mean squared error of scaled (change of observation, reward)
 
 

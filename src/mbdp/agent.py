@@ -1,0 +1,155 @@
+"""The Python interface, in Stable-Baselines3's words: learn, predict, save, load."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+
+from mbdp import algorithm
+from mbdp.agents.sac import explore
+from mbdp.algorithm import Progress
+from mbdp.checkpoint import load_learner, read_about, save_checkpoint
+from mbdp.config import METHODS, PREFERENCES, Config, preset
+from mbdp.envs.interact import World
+from mbdp.envs.tasks import make, task_of
+from mbdp.policy import Policy
+from mbdp.replay import unpack
+from mbdp.rollout import Termination
+from mbdp.types import BadInput
+
+Callback = Callable[["MBDP", Progress], bool | None]
+
+
+class MBDP:
+    """An agent that learns in an environment: `MBDP("Hopper-v5", alpha=0.2, beta=0.2).learn(120_000)`.
+
+    `env` is an id or any Gymnasium environment with Box spaces. `termination` is "known" for the rule of a task that
+    the library knows (learned, if it does not), "learned", or a function (observation, action, next observation) ->
+    bool on JAX arrays. Every field of `mbdp.config.Config` can be given by name; the rest follows `algo` and `preset`.
+    """
+
+    def __init__(
+        self,
+        env: str | gymnasium.Env,
+        *,
+        algo: str = "mbdp",
+        preset_name: str = "default",
+        prefer: str | None = None,
+        termination: Termination | Literal["known", "learned"] = "known",
+        seed: int = 0,
+        **settings: Any,
+    ):
+        self.env_id = env if isinstance(env, str) else (env.spec.id if env.spec else "")
+        self.algo = one_of("algo", algo, METHODS)
+        advice = PREFERENCES[one_of("prefer", prefer, PREFERENCES)] if prefer else {}
+        self.config = _with(preset(algo, self.env_id, preset_name), advice | settings)
+        self.seed = check_seed(seed)
+        self.termination = task_of(self.env_id).termination if termination == "known" else termination
+        if termination == "learned":
+            self.termination = None
+        self.world = World(make(env) if isinstance(env, str) else env, seed)
+        self.learner = algorithm.create(self.config, self.world.spec, seed=seed)
+
+    def iterate(self, until: int) -> Iterator[Progress]:
+        """Learn until so many env steps in all are done, yielding after each."""
+        self.config = replace(self.config, steps=until)
+        self.learner.d_env = self.learner.d_env.resized(max(until, self.learner.d_env.capacity))
+        assert self.termination not in ("known", "learned")
+        return algorithm.mbdp(self.learner, self.world, self.config, termination=self.termination, seed=self.seed)  # type: ignore[arg-type]
+
+    def learn(self, total_timesteps: int, callback: Callback | None = None, progress_bar: bool = False) -> "MBDP":
+        """Take so many more env steps and learn from them; a callback that returns False ends it early."""
+        from mbdp.experiments.display import Display
+
+        if not isinstance(total_timesteps, int) or total_timesteps < 1:
+            raise BadInput(f"total_timesteps must be a whole number, at least 1; it is {total_timesteps!r}")
+        until = self.learner.step + total_timesteps
+        with Display(until, self.learner.step, live=progress_bar, silent=not progress_bar) as display:
+            for progress in self.iterate(until):
+                display.show(progress)
+                if callback is not None and callback(self, progress) is False:
+                    break
+        return self
+
+    def predict(
+        self, observation: np.ndarray, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[np.ndarray, None]:
+        """An action for an observation, or actions for a batch of them, in the environment's units."""
+        rows = np.atleast_2d(np.asarray(observation, np.float32))
+        if deterministic:
+            action = self.policy()(rows)
+        else:
+            noise = np.random.default_rng().integers(2**31)
+            squashed = explore(self.learner.agent.actor, rows, key=algorithm.step_keys(self.seed, int(noise))[0])
+            action = self.world.to_env(np.asarray(squashed))
+        return (action[0] if np.ndim(observation) == 1 else action), None
+
+    def policy(self) -> Policy:
+        """The deterministic policy as it is now, as plain arrays that need no JAX."""
+        actor, actions = self.learner.agent.actor, self.world.spec.action_size
+        weights, biases = [np.asarray(w) for w in actor.weights], [np.asarray(b) for b in actor.biases]
+        weights[-1], biases[-1] = weights[-1][:, :actions], biases[-1][:actions]  # the mean; the rest is the deviation
+        return Policy(
+            tuple(weights),
+            tuple(biases),
+            self.world.low,
+            self.world.high,
+            env=self.env_id,
+            algo=self.algo,
+            seed=self.seed,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything, buffers included, into one file: a loaded agent goes on exactly where this one is."""
+        words = {"env": self.env_id, "algo": self.algo, "known_termination": self.termination is not None}
+        save_checkpoint(Path(path), self.learner, self.world, self.config, words)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], env: gymnasium.Env | None = None, termination: Termination | None = None
+    ) -> "MBDP":
+        """The agent that `save` wrote; pass `env`, and `termination` if there was one, where they were your own."""
+        about = read_about(Path(path))
+        if env is None and (not about["env"] or ":" in about["env"]):
+            raise BadInput(f"{path}: the agent was trained in an environment of its own; pass it as env=")
+        agent = cls.__new__(cls)
+        agent.env_id, agent.algo, agent.config, agent.seed = (about[k] for k in ("env", "algo", "config", "seed"))
+        agent.termination = termination or (task_of(about["env"]).termination if about["known_termination"] else None)
+        if about["known_termination"] and agent.termination is None:
+            raise BadInput(f"{path}: the agent was trained with a termination rule; pass it as termination=")
+        agent.learner = load_learner(Path(path))
+        agent.world = World(env or make(about["env"]), agent.seed)
+        if agent.world.spec != agent.learner.d_env.spec:
+            raise BadInput(
+                f"{path}: trained with {agent.learner.d_env.spec}, but the environment has {agent.world.spec}"
+            )
+        episode = unpack(agent.learner.d_env.newest(about["world"]["episode_length"]), agent.world.spec)
+        last = np.asarray(episode.next_observation)[-1] if len(episode.reward) else None
+        agent.continued_exactly = agent.world.return_to(about["world"], np.asarray(episode.action), last)
+        return agent
+
+    continued_exactly = True  # False after loading, if the environment did not repeat the interrupted episode
+
+
+def check_seed(seed: Any) -> int:
+    """A seed that every generator here takes."""
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**31:
+        raise BadInput(f"seed must be a whole number from 0 to 2147483647; it is {seed!r}")
+    return seed
+
+
+def one_of(name: str, value: Any, choices: Any) -> Any:
+    """The value, if it is one of the choices."""
+    if value not in choices:
+        raise BadInput(f"{name} must be one of {', '.join(choices)}; it is {value!r}")
+    return value
+
+
+def _with(config: Config, settings: dict[str, Any]) -> Config:
+    if unknown := [name for name in settings if not hasattr(config, name)]:
+        raise BadInput(f"there is no setting {unknown[0]!r}; mbdp.config.Config lists them")
+    return replace(config, **settings)

@@ -1,0 +1,36 @@
+"""`mbdp evaluate`: the return of a trained policy."""
+
+import argparse
+from pathlib import Path
+
+from mbdp.envs.tasks import make
+from mbdp.experiments.evaluate import FIRST_SEED, evaluate
+from mbdp.policy import load_policy
+from mbdp.types import BadInput
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument("--episodes", type=int, default=10, metavar="N", help="how many (default: 10)")
+    parser.add_argument("--seed", type=int, default=FIRST_SEED, help=f"of the first episode (default: {FIRST_SEED})")
+    parser.add_argument(
+        "--video", type=Path, metavar="FILE", help="write the first episode as a GIF, for example hop.gif"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    if args.episodes < 1 or args.seed < 0:
+        raise BadInput("--episodes must be at least 1 and --seed at least 0")
+    policy = load_policy(args.run)
+    if ":" in policy.env:
+        raise BadInput(f"{args.run}: the id {policy.env!r} would import code; only registered environments are run")
+    envs = [make(policy.env) for _ in range(args.episodes)]
+    result = evaluate(policy, envs, first_seed=args.seed)
+    for i, (value, length) in enumerate(zip(result.returns, result.lengths, strict=True)):
+        print(f"episode {i:3}  seed {args.seed + i}  return {value:10.2f}  length {length}")
+    print(f"mean return {result.returns.mean():.2f} ± {result.returns.std():.2f} over {args.episodes} episodes")
+    if args.video:
+        from mbdp.experiments.video import film
+
+        film(policy, args.video, seed=args.seed)
+        print(f"video: {args.video}")

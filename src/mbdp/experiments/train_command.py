@@ -1,0 +1,90 @@
+"""`mbdp train`: its options are the fields of the configuration."""
+
+import argparse
+import math
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
+
+from mbdp.config import METHODS, PREFERENCES, Config
+from mbdp.types import BadInput
+
+EXAMPLES = """\
+examples:
+  mbdp train InvertedPendulum-v5                       minutes on a laptop
+  mbdp train Hopper-v5 --prefer robust --seed 1        more rollout dropout, less model dropout
+  mbdp train Hopper-v5 --algo mbpo --preset paper      as its authors ran it
+
+Settings that are not given follow --algo, --preset and the environment; config.json in the run directory has them all.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLES
+    parser.add_argument("env", metavar="ENV", help="a Gymnasium id, for example Hopper-v5")
+    parser.add_argument("--algo", choices=METHODS, default="mbdp", help="the method (default: mbdp)")
+    parser.add_argument("--preset", choices=("default", "paper"), default="default", help="where settings start from")
+    parser.add_argument(
+        "--prefer", choices=PREFERENCES, help="alpha and beta as Section 3.3.3 advises; explicit ones win"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
+    parser.add_argument("--out", type=Path, default=Path("runs"), help="where runs are collected (default: runs)")
+    parser.add_argument("--quiet", action="store_true", help="plain lines instead of a live panel")
+    parser.add_argument("--evaluate-every", type=int, default=1000, metavar="N", help="env steps (default: 1000)")
+    parser.add_argument("--episodes", type=int, default=10, metavar="N", help="per evaluation (default: 10)")
+    parser.add_argument(
+        "--checkpoint-minutes", type=float, default=5.0, metavar="M", help="between two checkpoints (default: 5)"
+    )
+    settings = parser.add_argument_group("settings, with the default preset's value where no task has its own")
+    for one in fields(Config):
+        text = f"{one.metadata['help']} ({_shown(one.default)})"
+        name = "--" + one.name.replace("_", "-")
+        if one.type is bool:
+            settings.add_argument(name, action=argparse.BooleanOptionalAction, default=None, help=text)
+        elif isinstance(one.default, tuple):
+            settings.add_argument(name, type=int, nargs=4, metavar=("FROM", "TO", "FIRST", "LAST"), help=text)
+        elif choices := get_args(one.type):
+            settings.add_argument(name, choices=choices, help=text)
+        else:
+            assert isinstance(one.type, type)
+            settings.add_argument(name, type=one.type, metavar=one.type.__name__[0].upper(), help=text)
+
+
+def run(args: argparse.Namespace) -> None:
+    settings = {one.name: getattr(args, one.name) for one in fields(Config) if getattr(args, one.name) is not None}
+    if "horizon" in settings:
+        settings["horizon"] = tuple(settings["horizon"])
+    if args.evaluate_every < 1 or args.episodes < 1 or not args.checkpoint_minutes >= 0:
+        raise BadInput("--evaluate-every and --episodes must be at least 1, --checkpoint-minutes at least 0")
+    share_compilations()
+    from mbdp.agent import MBDP
+    from mbdp.experiments.run import new_run_directory, train
+
+    agent = MBDP(args.env, algo=args.algo, preset_name=args.preset, prefer=args.prefer, seed=args.seed, **settings)
+    folder = new_run_directory(args.out, args.algo, args.env, args.seed)
+    print(f"run directory: {folder}", flush=True)
+    train(
+        agent,
+        folder,
+        evaluate_every=args.evaluate_every,
+        episodes=args.episodes,
+        checkpoint_minutes=args.checkpoint_minutes,
+        quiet=args.quiet,
+    )
+    print(f"done: policy, metrics and {folder / 'learning_curve.png'}; next: mbdp evaluate {folder}", flush=True)
+
+
+def share_compilations() -> None:
+    """Let runs share what XLA has compiled, in the user's cache folder."""
+    import jax
+
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mbdp" / "compiled"
+    jax.config.update("jax_compilation_cache_dir", str(cache))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def _shown(default: Any) -> str:
+    if isinstance(default, tuple):
+        return " ".join(map(str, default))
+    return "nan" if isinstance(default, float) and math.isnan(default) else str(default)
