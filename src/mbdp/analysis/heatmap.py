@@ -14,7 +14,6 @@ Axes = Mapping[str, Sequence[float]]
 COLOURS = "viridis"
 MOST_NUMBERS = 13  # cells along an axis, beyond which numbers written into them cannot be read
 LABELS = {
-    "mass": "torso mass",
     "push": "push (N)",
     "observation_noise": "observation noise (sd)",
     "action_noise": "action noise (sd)",
@@ -31,7 +30,7 @@ def draw_grid(
     rest = tuple(range(3, 1 + len(axes)))
     means = {label: array.mean(axis=rest) if rest else array for label, array in means.items()}
     first = next(iter(returns.values()))
-    words = f"{protocol}, {first.shape[-1]} episode{'s' * (first.shape[-1] > 1)} per world"
+    words = f"{protocol}; {first.shape[-1]} episode{'s' * (first.shape[-1] > 1)} per world"
     words += f", mean over {' and '.join(list(axes)[2:])}" if rest else ""
     draw = _draw_maps if len(shown) == 2 else _draw_lines
     figure = draw(means, {name: axes[name] for name in shown}, neutral)
@@ -65,8 +64,9 @@ def _draw_maps(means: Mapping[str, np.ndarray], axes: Axes, neutral: Mapping[str
         panel.set_visible(False)
     for panel in panels[:, 0]:
         panel.set_ylabel(_label(down, neutral))
-    for panel in panels[-1]:
+    for panel in panels.flat[max(0, len(maps) - columns) : len(maps)]:
         panel.set_xlabel(_label(across, neutral))
+        panel.tick_params(labelbottom=True)
     figure.colorbar(image, ax=panels, label="mean undiscounted return", fraction=0.05)
     return figure
 

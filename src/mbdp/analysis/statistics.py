@@ -43,7 +43,7 @@ def summary(
         "iqm": lambda i: iqm(cells[i].mean(axis=-1)),
         "worst_cell": (lambda i: tail(cells[i], 0.0)) if halves else None,
         "cvar_10": (lambda i: tail(cells[i], 0.1)) if halves else None,
-        "share_above_80": lambda i: share_above(cells[i], float(nominal[i].mean()), 0.8),
+        "share_above_80": lambda i: share_above(cells[i], nominal[i].mean(axis=-1), 0.8),
         "retention": lambda i: retention(cells[i], float(nominal[i].mean())),
         "paper_mean": (lambda i: float(cells[i][:, corners].mean())) if corners.any() else None,
     }
@@ -88,9 +88,10 @@ def tail(cells: np.ndarray, fraction: float) -> float:
     return float(np.mean(scores))
 
 
-def share_above(cells: np.ndarray, nominal: float, share: float) -> float:
-    """The fraction of cells with a mean return of at least `share` of the nominal one, be it positive or negative."""
-    return float((cells.mean(axis=(0, 2)) >= nominal - (1 - share) * abs(nominal)).mean())
+def share_above(cells: np.ndarray, nominal: np.ndarray, share: float) -> float:
+    """The fraction of cells in which a seed has at least `share` of its own nominal return, be it positive or not."""
+    least = nominal - (1 - share) * np.abs(nominal)
+    return float((cells.mean(axis=-1) >= least[:, None]).mean())
 
 
 def retention(cells: np.ndarray, nominal: float) -> float:
