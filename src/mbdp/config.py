@@ -22,30 +22,31 @@ class Config:
     steps: int = option(20_000, "env steps, random ones included")
     alpha: float = option(0.2, "rollout dropout: fraction of imagined samples dropped, highest reward first")
     beta: float = option(0.2, "model dropout: fraction of members dropped, most biased first")
-    group: Group = option("state", "which imagined samples rollout dropout compares")
+    group: Group = option("members", "which imagined samples rollout dropout compares")
     samples_per_state: int = option(10, "rollouts from each start state (grouping 'members' takes one per kept member)")
     random_steps: int = option(1_000, "env steps with random actions before learning starts")
 
-    members: int = option(10, "models in the ensemble")
+    members: int = option(7, "models in the ensemble")
     model_width: int = option(200, "units in each hidden layer of a model")
     model_depth: int = option(4, "hidden layers of a model")
     member_per: MemberPer = option("row", "a member is drawn for each imagined row, or one for all rows of a step")
     bias: BiasName = option("distance", "score that ranks members: next-state distance (paper) or MSE (MBPO)")
     model_every: int = option(250, "env steps between two fits of the ensemble")
     fit_steps: int = option(
-        300, "gradient steps in each fit, warm-started; 0 stops early by hold-out error, as MBPO does"
+        100, "gradient steps in each fit, warm-started; 0 stops early by hold-out error, as MBPO does"
     )
     first_fit_steps: int = option(2_000, "gradient steps in the first fit, if fit_steps is not 0")
     fit_batch: int = option(256, "rows in a member's minibatch")
     model_learning_rate: float = option(1e-3, "Adam's step size for the ensemble")
 
-    rollouts: int = option(100_000, "imagined rollouts after each fit")
+    rollouts: int = option(30_000, "imagined rollouts after each fit")
     horizon: tuple[int, int, int, int] = option(
         (1, 1, 0, 0), "rollout length FROM TO, growing between env steps FIRST LAST"
     )
     d_model_fits: int = option(4, "d_model holds the rollouts of so many fits")
 
-    updates_per_step: int = option(10, "SAC updates per env step")
+    updates_per_step: int = option(8, "SAC's critic updates per env step")
+    actor_every: int = option(2, "critic updates per update of actor and temperature")
     real_ratio: float = option(0.05, "share of real rows in SAC's minibatches; 1 is plain SAC")
     batch: int = option(256, "rows in SAC's minibatch")
     width: int = option(256, "units in each hidden layer of actor and critics")
@@ -68,6 +69,8 @@ class Config:
         first, last, begin, end = self.horizon
         if first < 1 or last < first or begin < 0 or end < begin:
             raise BadInput(f"horizon must be 1 <= FROM <= TO and 0 <= FIRST <= LAST; it is {self.horizon}")
+        if self.updates_per_step % self.actor_every:
+            raise BadInput(f"updates-per-step must be a multiple of actor-every; it is {self.updates_per_step}")
         if self.alpha > 0 and self.group in ("state", "trajectory") and self.samples_per_state < 2:
             raise BadInput(
                 f"samples-per-state must be at least 2 for alpha={self.alpha} to compare them; it is "
@@ -115,9 +118,9 @@ class Config:
     def minibatches(self) -> dict[str, Any]:
         return {"real_ratio": self.real_ratio, "batch": self.batch, "count": self.updates_per_step}
 
-    def sac_settings(self, spec: Spec) -> dict[str, float]:
+    def sac_settings(self, spec: Spec) -> dict[str, Any]:
         entropy = -spec.action_size / 2 if math.isnan(self.target_entropy) else self.target_entropy
-        names = ("learning_rate", "discount", "tau")
+        names = ("actor_every", "learning_rate", "discount", "tau")
         return {name: getattr(self, name) for name in names} | {"target_entropy": entropy}
 
 
@@ -153,6 +156,8 @@ PAPER: dict[str, Any] = {
     "random_steps": 5_000,
     "fit_steps": 0,
     "layer_norm": False,
+    "members": 10,
+    "actor_every": 1,
     "model_every": 250,
     "rollouts": 100_000,
     "member_per": "step",
@@ -166,7 +171,7 @@ def preset(algo: str, env_id: str, name: str = "default") -> Config:
     if name == "paper":
         config = replace(config, **PAPER, updates_per_step=task.updates_per_step)
     config = replace(config, **METHODS[algo])
-    return replace(config, updates_per_step=1) if algo == "sac" else config
+    return replace(config, updates_per_step=1, actor_every=1) if algo == "sac" else config
 
 
 def _or_nan(value: float | None) -> float:
@@ -184,6 +189,7 @@ def _positive(x: Any) -> bool:
 _COUNTS = (
     *("steps", "samples_per_state", "random_steps", "members", "model_width", "model_depth", "model_every"),
     *("first_fit_steps", "fit_batch", "rollouts", "d_model_fits", "updates_per_step", "batch", "width", "depth"),
+    "actor_every",
 )
 _RULES = [
     *[(name, _fraction, "a number in [0, 1), the fraction that is dropped") for name in ("alpha", "beta")],

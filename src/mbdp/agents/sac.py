@@ -79,30 +79,36 @@ def q_values(critic: Critics, observation: jax.Array, action: jax.Array) -> jax.
     return jnp.stack([one(x)[..., 0] for one in critic])
 
 
-@partial(jax.jit, static_argnames=("spec", "learning_rate"))
+@partial(jax.jit, static_argnames=("spec", "actor_every", "learning_rate"))
 def update(
     agent: Agent,
     minibatches: jax.Array,
     *,
     spec: Spec,
+    actor_every: int,
     learning_rate: float,
     discount: float,
     tau: float,
     target_entropy: float,
     key: jax.Array,
 ) -> tuple[Agent, dict[str, jax.Array]]:
-    """One gradient step per minibatch of rows (updates, batch, row); metrics are means over the steps."""
+    """A critic step for each minibatch of rows (updates, batch, row), an actor step after every `actor_every` of them.
+
+    The metrics are means over the steps.
+    """
     optimiser = optax.adam(learning_rate)
 
     def step(agent: Agent, inputs: tuple[jax.Array, jax.Array]) -> tuple[Agent, dict[str, jax.Array]]:
         rows, key = inputs
-        key_critic, key_actor = jax.random.split(key)
-        batch = unpack(rows, spec)
-        agent, critic_metrics = update_critic(agent, batch, optimiser, discount=discount, tau=tau, key=key_critic)
+        key_actor, *keys_critic = jax.random.split(key, 1 + actor_every)
+        for some, key_critic in zip(rows, keys_critic, strict=True):
+            batch = unpack(some, spec)
+            agent, critic_metrics = update_critic(agent, batch, optimiser, discount=discount, tau=tau, key=key_critic)
         agent, actor_metrics = update_actor(agent, batch, optimiser, target_entropy=target_entropy, key=key_actor)
         return agent, critic_metrics | actor_metrics
 
-    agent, metrics = jax.lax.scan(step, agent, (minibatches, jax.random.split(key, len(minibatches))))
+    groups = minibatches.reshape(-1, actor_every, *minibatches.shape[1:])
+    agent, metrics = jax.lax.scan(step, agent, (groups, jax.random.split(key, len(groups))))
     return agent, jax.tree.map(jnp.mean, metrics)
 
 
