@@ -1,0 +1,50 @@
+"""Settings that the tests share: one tiny shape, so that XLA compiles each function once for all of them."""
+
+import numpy as np
+import pytest
+
+from mbdp.config import Config, preset
+from mbdp.envs.toy import POINT_MASS
+from mbdp.replay import Replay, pack
+from mbdp.types import Spec, Transition
+
+TINY = {
+    "steps": 100,
+    "random_steps": 40,
+    "members": 4,
+    "model_width": 16,
+    "model_depth": 2,
+    "model_every": 20,
+    "fit_steps": 10,
+    "first_fit_steps": 20,
+    "fit_batch": 16,
+    "rollouts": 60,
+    "samples_per_state": 5,
+    "updates_per_step": 2,
+    "actor_every": 1,
+    "batch": 16,
+    "width": 16,
+}
+
+
+def tiny(algo: str = "mbdp", env_id: str = POINT_MASS, **settings: object) -> Config:
+    from dataclasses import replace
+
+    return replace(preset(algo, env_id), **(TINY | settings))  # type: ignore[arg-type]
+
+
+def linear_system(count: int, *, noise: float = 0.0, seed: int = 0, capacity: int = 600) -> Replay:
+    """Transitions of s' = s + 0.1 (s1, a) + noise, r = s0 + a, in a buffer."""
+    rng = np.random.default_rng(seed)
+    observation, action = rng.normal(size=(count, 2)), rng.uniform(-1, 1, (count, 1))
+    change = 0.1 * np.concatenate([observation[:, 1:], action], axis=1) + noise * rng.normal(size=(count, 2))
+    buffer = Replay(capacity, Spec(2, 1))
+    rows = Transition(observation, action, observation[:, 0] + action[:, 0], observation + change, np.zeros(count))
+    buffer.add(pack(rows))
+    return buffer
+
+
+@pytest.fixture(autouse=True)
+def _own_cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands under test share compilations with each other, not with the user's real runs."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
