@@ -110,7 +110,8 @@ def _step(lane: Lane, action: np.ndarray, row: np.ndarray) -> bool:
     observation, reward, terminated, truncated, info = lane.env.step(action)
     lane.length += 1
     row[:] = observation
-    lane.diverged = "diverged" in info or not (np.isfinite(row).all() and math.isfinite(reward))
+    # The sum of squares is the quickest way to see a number that is not finite, or far from any physics.
+    lane.diverged = "diverged" in info or not (math.isfinite(row @ row) and math.isfinite(reward))
     lane.total += 0.0 if lane.diverged else float(reward)
     if lane.length >= MAX_STEPS and not (terminated or truncated):
         raise BadInput(f"an episode was still going on after {MAX_STEPS} steps: give the environment a time limit")

@@ -27,7 +27,7 @@ SCALED = {
 }
 FIELDS = ("body_mass", "body_inertia", *(field for fields in SCALED.values() for field in fields))
 NOMINAL = "_nominal_physics"  # where an environment keeps its own values, so that perturbations never compound
-DIVERGED = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC")]
+UNSTABLE = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
 
 
 class InertPerturbation(RuntimeError):
@@ -74,13 +74,14 @@ class PerturbedPhysics(gymnasium.Wrapper):
         model, data = mujoco_of(self.env)
         data.xfrc_applied[self.root, 0] = self.coefficients.get("push", 0.0)
         self._check(model, data)
+        self._unstable = data.warning.number[UNSTABLE]  # a view: MuJoCo counts on in it
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """One step; a simulation that became unstable ends the episode, without reward, as info["diverged"]."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         # MuJoCo resets an unstable simulation to its first state by itself, and what follows looks healthy.
-        if mujoco_of(self.env)[1].warning.number[DIVERGED].any():
+        if any(self._unstable.tolist()):
             return observation, 0.0, True, truncated, info | {"diverged": True}
         return observation, reward, terminated, truncated, info
 
