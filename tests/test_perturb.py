@@ -127,7 +127,7 @@ def test_friction_of_the_floor_alone_is_found_to_be_inert():
     model = env.unwrapped.model
     floor = model.geom("floor").id
     scaled = model.geom_friction[floor].copy()
-    model.geom_friction[:] = env.nominal["geom_friction"]
+    model.geom_friction[:] = env.nominal.fields["geom_friction"]
     model.geom_friction[floor] = scaled
     # Even if somebody had meant to ask for just that.
     env.target["geom_friction"][:] = model.geom_friction
@@ -139,7 +139,7 @@ def test_friction_of_the_floor_alone_is_found_to_be_inert():
 def test_a_model_put_back_behind_our_back_is_found_at_the_next_reset(field):
     env = perturb(gymnasium.make("Hopper-v5"), {"mass": 1.5, "friction": 0.5, "damping": 2.0, "gear": 0.5})
     env.reset(seed=0)
-    getattr(env.unwrapped.model, field)[:] = env.nominal[field]
+    getattr(env.unwrapped.model, field)[:] = env.nominal.fields[field]
     with pytest.raises(InertPerturbation, match=field):
         env.reset(seed=0)
 

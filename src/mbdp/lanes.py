@@ -51,12 +51,17 @@ def run_episodes(
     make: EnvMaker,
     jobs: Sequence[Job],
     batch: int,
+    envs: list[gymnasium.Env],
     finished: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
-    """The outcome of every job, `batch` of them at a time; `finished` is called after each."""
+    """The outcome of every job, `batch` of them at a time; `finished` is called after each.
+
+    Environments are taken from `envs`; those that are missing are made, and left there for the next call.
+    """
     outcomes: list[Outcome | None] = [None] * len(jobs)
     waiting = deque(enumerate(jobs))
-    lanes = [Lane(base, base) for base in (_unchecked(make()) for _ in range(min(batch, len(jobs))))]
+    envs += [_unchecked(make()) for _ in range(min(batch, len(jobs)) - len(envs))]
+    lanes = [Lane(base, base) for base in envs[: min(batch, len(jobs))]]
     spec = spec_of(lanes[0].base)
     # A policy that is not ours sees `batch` rows at every call, empty lanes included: numbers then do not depend on how
     # many episodes happen to be left, and a compiled policy is compiled once.
@@ -74,8 +79,6 @@ def run_episodes(
                 finished()
                 if not _next_episode(lane, waiting, observations[i]):
                     active.remove(i)
-    for lane in lanes:
-        lane.base.close()
     return [outcome for outcome in outcomes if outcome is not None]
 
 

@@ -33,12 +33,12 @@ def run_all(
 def _run_here(
     policies: Sequence[BatchPolicy], make: EnvMaker, jobs: Sequence[Job], batch: int, progress: Progress
 ) -> list[list[Outcome]]:
-    total, done = len(policies) * len(jobs), itertools.count(1)
+    total, done, envs = len(policies) * len(jobs), itertools.count(1), list[Any]()
     return [
         [
             outcome
             for chunk in _chunks(jobs)
-            for outcome in run_episodes(policy, make, chunk, batch, lambda: progress(next(done), total))
+            for outcome in run_episodes(policy, make, chunk, batch, envs, lambda: progress(next(done), total))
         ]
         for policy in policies
     ]
@@ -80,12 +80,12 @@ _received: list[Any] = []
 
 
 def _receive(shipped: bytes) -> None:
-    _received[:] = pickle.loads(shipped)
+    _received[:] = *pickle.loads(shipped), []
 
 
 def _run_chunk(policy: int, chunk: Sequence[Job], batch: int) -> list[Outcome]:
-    policies, make = _received
-    return run_episodes(policies[policy], make, chunk, batch)
+    policies, make, envs = _received
+    return run_episodes(policies[policy], make, chunk, batch, envs)
 
 
 @contextmanager

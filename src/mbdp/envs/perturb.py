@@ -14,19 +14,11 @@ import mujoco
 import numpy as np
 
 from mbdp.envs.axes import DISTURBANCES, check_coefficients
-from mbdp.envs.contact import CONTACT_COLUMNS, effective_friction, live_friction, rubbing_pairs
+from mbdp.envs.contact import CONTACT_COLUMNS, effective_friction, live_friction
 from mbdp.envs.disturb import Disturbed
+from mbdp.envs.physics import FIELDS, NOMINAL, SCALED, Fields, Nominal, nominal_of, read_fields, write_fields
 from mbdp.types import BadInput
 
-Fields = dict[str, np.ndarray]
-SCALED = {
-    "friction": ("geom_friction", "pair_friction"),
-    "damping": ("dof_damping", "dof_dampingpoly"),
-    "gear": ("actuator_gear",),
-    "gravity": ("gravity",),
-}
-FIELDS = ("body_mass", "body_inertia", *(field for fields in SCALED.values() for field in fields))
-NOMINAL = "_nominal_physics"  # where an environment keeps its own values, so that perturbations never compound
 UNSTABLE = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
 
 
@@ -49,24 +41,21 @@ def perturb(env: gymnasium.Env, coefficients: Mapping[str, float]) -> gymnasium.
 class PerturbedPhysics(gymnasium.Wrapper):
     """A MuJoCo environment with scaled physics; copies and pickles carry the perturbation."""
 
-    def __init__(self, env: gymnasium.Env, coefficients: Mapping[str, float], nominal: Fields | None = None) -> None:
+    def __init__(self, env: gymnasium.Env, coefficients: Mapping[str, float], fields: Fields | None = None) -> None:
         super().__init__(env)
         self.coefficients = check_coefficients(coefficients)
         model = mujoco_of(env)[0]
-        self.nominal = nominal or getattr(env.unwrapped, NOMINAL, None) or _read(model)
-        self.target = _scaled(model, self.nominal, self.coefficients)
         self.root = root_body(model)
-        setattr(env.unwrapped, NOMINAL, self.nominal)
-        _write(model, self.nominal)
-        self.pairs = rubbing_pairs(model)
-        self.friction = effective_friction(model, self.pairs) * self.coefficients.get("friction", 1.0)
-        nominal_inertia = model.dof_M0.mean()
-        _write(model, self.target)
+        self.nominal = nominal_of(env.unwrapped, fields)
+        self.target = _scaled(model, self.nominal, self.coefficients)
+        write_fields(model, self.target, self.nominal.scratch)
         # The solver's stopping rule scales with the mean inertia. The compiler derives it, unless the XML gives it;
         # mj_setConst does not.
-        if np.isclose(self.nominal["meaninertia"], nominal_inertia, rtol=1e-9):
-            self.target["meaninertia"] = self.nominal["meaninertia"] * (model.dof_M0.mean() / nominal_inertia)
+        given = self.nominal.fields["meaninertia"]
+        if np.isclose(given, self.nominal.inertia, rtol=1e-9):
+            self.target["meaninertia"] = given * (model.dof_M0.mean() / self.nominal.inertia)
             model.stat.meaninertia = float(self.target["meaninertia"])
+        self._unstable = np.zeros(0, int)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode, and make sure that it happens in the world that was asked for."""
@@ -87,15 +76,16 @@ class PerturbedPhysics(gymnasium.Wrapper):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Gymnasium rebuilds its MuJoCo environments from their arguments, so a plain copy would be a nominal one.
-        return type(self), (self.env, self.coefficients, self.nominal)
+        return type(self), (self.env, self.coefficients, self.nominal.fields)
 
     def _check(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
-        now, name = _read(model), _name(self.env)
+        now, name = read_fields(model), _name(self.env)
         if changed := [field for field in self.target if not np.array_equal(now[field], self.target[field])]:
             raise InertPerturbation(f"{name}: {changed[0]} is not what was asked for: the model was changed or rebuilt")
         if not np.isclose(model.body_subtreemass[0], model.body_mass.sum(), rtol=1e-9):
             raise InertPerturbation(f"{name}: the model's constants do not belong to its masses")
-        if not np.allclose(effective_friction(model, self.pairs), self.friction, rtol=1e-9, atol=0):
+        asked = self.nominal.friction * self.coefficients.get("friction", 1.0)
+        if not np.allclose(effective_friction(model, self.nominal.pairs), asked, rtol=1e-9, atol=0):
             raise InertPerturbation(f"{name}: contacts do not have the friction that was asked for")
         geoms, friction = live_friction(model, data)
         expected = effective_friction(model, geoms)[:, CONTACT_COLUMNS]
@@ -125,9 +115,9 @@ def root_body(model: mujoco.MjModel) -> int:
     return next((names.index(name) for name in ("torso", "pole") if name in names), moving[0])
 
 
-def _scaled(model: mujoco.MjModel, nominal: Fields, coefficients: Mapping[str, float]) -> Fields:
+def _scaled(model: mujoco.MjModel, nominal: Nominal, coefficients: Mapping[str, float]) -> Fields:
     """The fields that the perturbed model shall have; BadInput for an axis that could not have any effect."""
-    target = {name: field.copy() for name, field in nominal.items()}
+    target = {name: field.copy() for name, field in nominal.fields.items()}
     seen: dict[int, str] = {}
     for axis, value in coefficients.items():
         if axis.startswith("mass"):
@@ -136,23 +126,23 @@ def _scaled(model: mujoco.MjModel, nominal: Fields, coefficients: Mapping[str, f
                 raise BadInput(f"{seen[body]} and {axis} are the same body")
             seen[body] = axis
             for field in ("body_mass", "body_inertia"):
-                target[field][body] = nominal[field][body] * value
+                target[field][body] = nominal.fields[field][body] * value
         for field in SCALED.get(axis, ()):
-            target[field] = nominal[field] * value
+            target[field] = nominal.fields[field] * value
         if reason := _why_inert(model, nominal, axis):
             raise BadInput(f"{axis} would change nothing in this environment: {reason}")
     return target
 
 
-def _why_inert(model: mujoco.MjModel, nominal: Fields, axis: str) -> str:
+def _why_inert(model: mujoco.MjModel, nominal: Nominal, axis: str) -> str:
     if axis.startswith("mass"):
         body = _body(model, axis)
-        still = model.body_weldid[body] == 0 or not nominal["body_mass"][body] > 0
+        still = model.body_weldid[body] == 0 or not nominal.fields["body_mass"][body] > 0
         return f"body {model.body(body).name!r} is fixed to the world or has no mass" if still else ""
     if axis == "friction":
-        nothing = not len(rubbing_pairs(model)) and not (model.pair_dim > 1).any()
+        nothing = not len(nominal.pairs) and not (model.pair_dim > 1).any()
         return "no two of its geoms can rub against each other" if nothing else ""
-    zero = not any(nominal[field].any() for field in SCALED.get(axis, FIELDS))
+    zero = not any(nominal.fields[field].any() for field in SCALED.get(axis, FIELDS))
     return f"it has no {axis}" if zero else ""
 
 
@@ -162,20 +152,6 @@ def _body(model: mujoco.MjModel, axis: str) -> int:
     if name and name not in names:
         raise BadInput(f"{axis}: there is no body {name!r}; there are {', '.join(n for n in names[1:] if n)}")
     return names.index(name) if name else root_body(model)
-
-
-def _read(model: mujoco.MjModel) -> Fields:
-    fields = {name: np.array(getattr(model, name, np.zeros(0))) for name in FIELDS if name != "gravity"}
-    return fields | {"gravity": np.array(model.opt.gravity), "meaninertia": np.array(model.stat.meaninertia)}
-
-
-def _write(model: mujoco.MjModel, fields: Fields) -> None:
-    for name in FIELDS:
-        if fields[name].size:
-            getattr(model.opt if name == "gravity" else model, name)[...] = fields[name]
-    model.stat.meaninertia = float(fields["meaninertia"])
-    # Derived constants (inverse weights, subtree masses) follow; on scratch data, because it overwrites positions.
-    mujoco.mj_setConst(model, mujoco.MjData(model))
 
 
 def _name(env: gymnasium.Env) -> str:
