@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
@@ -155,3 +159,16 @@ def test_bad_input_is_one_clear_line(change, words):
     with pytest.raises(BadInput, match=words) as caught:
         evaluate_grid(**(fine | change))
     assert "\n" not in str(caught.value)
+
+
+def test_a_script_without_a_main_guard_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from mbdp.robustness import evaluate_grid\n"
+        "from tests.test_robustness import linear\n"
+        "evaluate_grid(linear, 'HalfCheetah-v5', {'mass': [1.0]}, episodes=1, workers=2)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.getcwd()}
+    result = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=60)
+    assert result.returncode != 0
+    assert "BadInput: a worker process ended" in result.stderr

@@ -6,6 +6,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
@@ -61,6 +62,9 @@ def _run_in_workers(
         for future in as_completed(futures):
             outcomes[futures[future]] = future.result()
             progress(sum(map(len, outcomes.values())), len(policies) * len(jobs))
+    except BrokenProcessPool as error:
+        reason = 'memory ran out, or a script lacks `if __name__ == "__main__":` around its calls'
+        raise BadInput(f"a worker process ended before its work was done: {reason}") from error
     except BaseException:
         # After Ctrl-C or an error nobody waits for the episodes that are under way.
         pool.shutdown(wait=False, cancel_futures=True)
