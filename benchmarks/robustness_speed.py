@@ -10,6 +10,7 @@ machine hits all of them. Starting the worker processes is part of their time.
 import argparse
 import itertools
 import json
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -50,6 +51,7 @@ def main() -> None:
         "one_worker": lambda: grid(1),
         f"{args.workers}_workers": lambda: grid(args.workers),
     }
+    load = os.getloadavg()[0]
     rounds = [{name: steps_per_second(way) for name, way in ways.items()} for _ in range(args.rounds)]
     ratios = {name: [row[name] / row["plain_loop"] for row in rounds] for name in ways if name != "plain_loop"}
     report = {
@@ -57,6 +59,8 @@ def main() -> None:
         "policy": args.policy or "random network, 2 x 256",
         "steps_per_second": {name: [round(row[name]) for row in rounds] for name in ways},
         "ratio_to_plain_loop": {name: {"median": float(np.median(r)), "rounds": r} for name, r in ratios.items()},
+        "cores": os.cpu_count(),
+        "load_of_other_programs_before": round(load, 2),
         "versions": {name: version(name) for name in ("mujoco", "gymnasium", "numpy")}
         | {"python": platform.python_version()},
     }

@@ -62,7 +62,7 @@ def test_a_foreign_policy_is_repeated_to_the_last_bit_with_a_batch_of_one():
 def test_the_numbers_do_not_depend_on_the_number_of_workers():
     policies = [make_policy((17, 64, 6)), linear]
     arguments = (policies, "HalfCheetah-v5", {"mass": [0.9, 1.1]}, 2, 4)
-    calls: list[tuple[int, int]] = []
+    calls = []
     here = evaluate_grids(*arguments, workers=1)
     there = evaluate_grids(*arguments, workers=2, progress=lambda done, total: calls.append((done, total)))
     for one, other in zip(here, there, strict=True):

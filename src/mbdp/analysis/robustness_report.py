@@ -79,7 +79,7 @@ def write_report(folder: Path, setting: Setting, results: Sequence[Result]) -> d
 def text_table(table: Mapping[str, Mapping[str, Estimate | None]], setting: Setting, seeds: Mapping[str, int]) -> Table:
     """The numbers for a terminal, one column per method; intervals only where several seeds were trained."""
     text = Table(
-        title=f"{setting.env}, {setting.protocol}, {setting.episodes} episodes per world", title_justify="left"
+        title=f"{setting.env}, {setting.protocol}; episodes in each world: {setting.episodes}", title_justify="left"
     )
     text.add_column("return")
     for method in table:

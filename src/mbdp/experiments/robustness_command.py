@@ -54,8 +54,8 @@ def run(args: argparse.Namespace) -> None:
     neutral = {name: float(axis_of(name).neutral) for name in axes}
     folder = args.out or Path("runs/robustness") / env_id.replace("/", "_")
     _check_writable(folder)
-    size = " x ".join(f"{len(values)} {name}" for name, values in axes.items())
-    print(f"{len(entries)} policies in {env_id}, {PROTOCOL}: {size}, {args.episodes} episodes in each world")
+    size = " x ".join(f"{name} {len(values)}" for name, values in axes.items())
+    print(f"{env_id}, {PROTOCOL}; worlds: {size}; episodes in each: {args.episodes}; policies: {len(entries)}")
     started = time.perf_counter()
     grids, nominal = _evaluate(entries, env_id, axes, neutral, args)
     seconds = time.perf_counter() - started
@@ -138,9 +138,9 @@ def _progress(words: str) -> Iterator[Any]:
 
 def _say_how_it_went(grids: Sequence[Grid], seconds: float, folder: Path) -> None:
     steps, episodes = (sum(int(f(grid.lengths)) for grid in grids) for f in (np.sum, np.size))
-    print(f"{episodes:,} episodes, {steps:,} steps in {seconds:.1f} s: {steps / seconds:,.0f} steps/s")
+    print(f"episodes: {episodes:,}; steps: {steps:,} in {seconds:.1f} s, {steps / seconds:,.0f} steps/s")
     if unstable := sum(int(grid.diverged.sum()) for grid in grids):
-        print(f"{unstable} episodes became unstable in the simulator; they count until there (column diverged)")
+        print(f"episodes that became unstable in the simulator, and count until there: {unstable} (column diverged)")
     for name in ("heatmap.png", "table.csv", "table.json", "episodes.csv", "versions.json"):
         print(f"{name:14} {folder / name}")
 
