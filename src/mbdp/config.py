@@ -139,6 +139,7 @@ MBPO: dict[str, Any] = {
     "alpha": 0.0,
     "beta": 2 / 7,
     "members": 7,
+    "group": "state",  # with one sample per state: no grouping at all
     "samples_per_state": 1,
     "member_per": "row",
     "bias": "mse",

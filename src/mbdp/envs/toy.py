@@ -11,7 +11,7 @@ POINT_MASS = "mbdp/PointMass-v0"
 class PointMass(gymnasium.Env[np.ndarray, np.ndarray]):
     """Push a mass on a line to rest at the origin; leaving [-2, 2] ends the episode with a penalty."""
 
-    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    observation_space = gymnasium.spaces.Box(-10.0, 10.0, (2,), np.float32)
     action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
 
     def __init__(self) -> None:

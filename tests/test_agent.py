@@ -1,0 +1,139 @@
+import equinox as eqx
+import gymnasium
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mbdp import MBDP
+from mbdp.envs.toy import POINT_MASS, PointMass
+from mbdp.types import BadInput
+from tests.conftest import TINY
+
+SETTINGS = {name: value for name, value in TINY.items() if name != "steps"}
+
+
+class MyOwn(PointMass):
+    """An environment that nobody registered."""
+
+
+def my_own() -> gymnasium.Env:
+    return gymnasium.wrappers.TimeLimit(MyOwn(), 50)
+
+
+def same(first: MBDP, second: MBDP) -> bool:
+    parts = ("agent", "model", "model_optimiser")
+    learned = all(eqx.tree_equal(getattr(first.learner, part), getattr(second.learner, part)) for part in parts)
+    gathered = all(
+        np.array_equal(getattr(first.learner, name).newest(10**6), getattr(second.learner, name).newest(10**6))
+        for name in ("d_env", "d_model")
+    )
+    return bool(learned) and gathered and first.world.bookmark() == second.world.bookmark()
+
+
+def test_learn_takes_so_many_env_steps():
+    agent = MBDP(POINT_MASS, **SETTINGS).learn(50)
+    assert agent.learner.step == len(agent.learner.d_env) == 50
+    assert agent.learn(20).learner.step == 70
+
+
+def test_a_callback_sees_every_step_and_can_end_the_learning():
+    seen = []
+    agent = MBDP(POINT_MASS, **SETTINGS)
+    agent.learn(50, callback=lambda agent, progress: seen.append(progress.step) or len(seen) < 7)
+    assert seen == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_predict_takes_one_observation_or_a_batch_of_them():
+    agent = MBDP("InvertedPendulum-v5", **SETTINGS)
+    one, state = agent.predict(np.zeros(4))
+    many, _ = agent.predict(np.zeros((3, 4)))
+    assert (one.shape, many.shape, state) == ((1,), (3, 1), None)
+    np.testing.assert_array_equal(many[1], one)
+
+
+def test_a_stochastic_prediction_varies_within_the_bounds():
+    agent = MBDP("InvertedPendulum-v5", **SETTINGS)
+    actions, _ = agent.predict(np.zeros((100, 4)), deterministic=False)
+    assert len(np.unique(actions)) > 50
+    assert (np.abs(actions) <= 3).all()
+
+
+def test_a_saved_agent_predicts_the_same_after_loading(tmp_path):
+    agent = MBDP(POINT_MASS, **SETTINGS).learn(60)
+    agent.save(tmp_path / "agent.mbdp")
+    observations = np.random.default_rng(0).normal(size=(20, 2))
+    loaded = MBDP.load(tmp_path / "agent.mbdp")
+    np.testing.assert_array_equal(loaded.predict(observations)[0], agent.predict(observations)[0])
+
+
+@pytest.mark.parametrize("env_id", [POINT_MASS, "InvertedPendulum-v5"])
+@pytest.mark.parametrize("cut", [30, 61, 75])
+def test_a_loaded_agent_goes_on_bit_for_bit_as_if_it_had_never_stopped(tmp_path, env_id, cut):
+    whole = MBDP(env_id, seed=2, **SETTINGS).learn(100)
+    MBDP(env_id, seed=2, **SETTINGS).learn(cut).save(tmp_path / "agent.mbdp")
+    continued = MBDP.load(tmp_path / "agent.mbdp")
+    assert continued.continued_exactly
+    assert same(continued.learn(100 - cut), whole)
+
+
+def test_an_environment_of_ones_own_learns_its_termination_and_continues_exactly(tmp_path):
+    whole = MBDP(my_own(), **SETTINGS).learn(100)
+    assert whole.termination is None
+    MBDP(my_own(), **SETTINGS).learn(70).save(tmp_path / "agent.mbdp")
+    with pytest.raises(BadInput, match="pass it as env="):
+        MBDP.load(tmp_path / "agent.mbdp")
+    assert same(MBDP.load(tmp_path / "agent.mbdp", env=my_own()).learn(30), whole)
+
+
+def test_a_termination_rule_of_ones_own_is_asked_for_again(tmp_path):
+    def rule(observation, action, following):
+        return jnp.abs(following[..., 0]) > 2
+
+    MBDP(my_own(), termination=rule, **SETTINGS).learn(50).save(tmp_path / "agent.mbdp")
+    with pytest.raises(BadInput, match="pass it as termination="):
+        MBDP.load(tmp_path / "agent.mbdp", env=my_own())
+    assert MBDP.load(tmp_path / "agent.mbdp", env=my_own(), termination=rule).termination is rule
+
+
+def test_an_agent_of_another_shape_is_refused(tmp_path):
+    MBDP(POINT_MASS, **SETTINGS).learn(10).save(tmp_path / "agent.mbdp")
+    with pytest.raises(BadInput, match="but the environment has"):
+        MBDP.load(tmp_path / "agent.mbdp", env=gymnasium.make("InvertedPendulum-v5"))
+
+
+def test_a_truncated_file_is_refused(tmp_path):
+    file = tmp_path / "agent.mbdp"
+    MBDP(POINT_MASS, **SETTINGS).learn(10).save(file)
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(BadInput, match="not a checkpoint of mbdp"):
+        MBDP.load(file)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(BadInput, match="there is no such file"):
+        MBDP.load(tmp_path / "nothing.mbdp")
+
+
+def test_preferences_set_alpha_and_beta_and_explicit_values_win():
+    assert MBDP(POINT_MASS, prefer="robust", **SETTINGS).config.alpha == 0.4
+    assert MBDP(POINT_MASS, prefer="robust", alpha=0.3, **SETTINGS).config.alpha == 0.3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"algo": "dreamer"}, "algo must be one of mbdp, mbpo, sac"),
+        ({"seed": -1}, r"seed .*-1"),
+        ({"prefer": "fame"}, "prefer must be one of balanced, robust, efficient"),
+        ({"colour": "red"}, "no setting 'colour'"),
+        ({"alpha": 1.5}, r"alpha .*1\.5"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, named):
+    with pytest.raises(BadInput, match=named):
+        MBDP(POINT_MASS, **arguments)
+
+
+def test_zero_steps_are_refused():
+    with pytest.raises(BadInput, match=r"total_timesteps.*0"):
+        MBDP(POINT_MASS, **SETTINGS).learn(0)

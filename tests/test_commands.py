@@ -1,0 +1,141 @@
+"""The command line, called as the console script calls it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mbdp.envs.toy import POINT_MASS
+from mbdp.experiments.cli import main
+from mbdp.policy import load_policy
+from tests.conftest import TINY
+
+QUICK = [part for name, value in TINY.items() for part in ("--" + name.replace("_", "-"), str(value))]
+TRAIN = ["train", POINT_MASS, *QUICK, "--evaluate-every", "50", "--episodes", "2"]
+
+
+def metrics(run: Path) -> list[dict]:
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in line.items() if not name.startswith("time/")} for line in lines]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs")
+    assert main([*TRAIN, "--out", str(out)]) == 0
+    return out / "mbdp" / "mbdp-PointMass-v0_0"
+
+
+def test_a_run_directory_holds_what_the_contract_says(run):
+    files = {"config.json", "metrics.jsonl", "evaluations.npz", "policy.safetensors", "policy.json", "versions.json"}
+    assert files <= {file.name for file in run.iterdir()}
+    assert list(run.glob("events.out.tfevents.*"))
+    assert (run / "checkpoints" / "latest.mbdp").exists()
+    assert (run / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_metrics_have_a_line_per_refit_and_per_evaluation_under_the_agreed_names(run):
+    lines = metrics(run)
+    refits = [line for line in lines if "model/kept" in line]
+    evaluations = [line for line in lines if "eval/mean_reward" in line]
+    assert [line["step"] for line in refits] == [41, 61, 81]
+    assert [line["step"] for line in evaluations] == [50, 100]
+    assert {"model/bias_0", "model/bias_3", "imagination/kept_fraction"} <= set(refits[0])
+    assert {"rollout/ep_rew_mean", "train/critic_loss", "eval/mean_ep_length"} <= set(evaluations[-1])
+
+
+def test_evaluations_are_in_stable_baselines3s_layout(run):
+    with np.load(run / "evaluations.npz") as stored:
+        assert stored["timesteps"].tolist() == [50, 100]
+        assert stored["results"].shape == stored["ep_lengths"].shape == (2, 2)
+
+
+def test_the_config_file_repeats_every_setting(run):
+    config = json.loads((run / "config.json").read_text())
+    assert (config["env"], config["algo"], config["seed"]) == (POINT_MASS, "mbdp", 0)
+    assert config["settings"]["members"] == TINY["members"]
+
+
+def test_the_saved_policy_acts(run):
+    assert load_policy(run)(np.zeros((3, 2))).shape == (3, 1)
+
+
+def test_the_same_seed_writes_the_same_metrics_and_another_does_not(run, tmp_path):
+    assert main([*TRAIN, "--out", str(tmp_path)]) == 0
+    assert main([*TRAIN, "--out", str(tmp_path), "--seed", "1"]) == 0
+    assert metrics(tmp_path / "mbdp" / run.name) == metrics(run)
+    assert metrics(tmp_path / "mbdp" / "mbdp-PointMass-v0_1") != metrics(run)
+
+
+def test_a_run_directory_that_exists_is_not_touched(run, capsys):
+    before = (run / "metrics.jsonl").read_bytes()
+    assert main([*TRAIN, "--out", str(run.parent.parent)]) == 2
+    assert "exists, and nothing is overwritten" in capsys.readouterr().err
+    assert (run / "metrics.jsonl").read_bytes() == before
+
+
+def test_evaluate_repeats_the_evaluation_at_the_end_of_training(run, capsys):
+    assert main(["evaluate", str(run), "--episodes", "2"]) == 0
+    assert f"mean return {metrics(run)[-1]['eval/mean_reward']:.2f}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("algo", ["mbpo", "sac"])
+def test_other_methods_train_by_the_same_command(algo, tmp_path):
+    assert main([*TRAIN, "--algo", algo, "--out", str(tmp_path), "--steps", "60"]) == 0
+    assert metrics(tmp_path / algo / "mbdp-PointMass-v0_0")[-1]["step"] == 60
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "Hoper-v5"], "did you mean 'Hopper-v5'"),
+        (["train", "CartPole-v1"], "Discrete(2)"),
+        (["train", POINT_MASS, "--alpha", "1"], "alpha must be a number in [0, 1)"),
+        (["train", POINT_MASS, "--beta", "-0.1"], "beta must be a number in [0, 1)"),
+        (["train", POINT_MASS, "--steps", "0"], "steps must be a whole number, at least 1"),
+        (["train", POINT_MASS, "--alhpa", "0.1"], "did you mean --alpha?"),
+        (["train", POINT_MASS, "--seed", "-3"], "seed must be a whole number"),
+        (["train", POINT_MASS, "--seed", "one"], "invalid int value: 'one'"),
+        (["train", POINT_MASS, "--algo", "ppo"], "invalid choice: 'ppo'"),
+        (["train", POINT_MASS, "--out", "/dev/null/runs"], "--out: "),
+        (["train", POINT_MASS, "--episodes", "0"], "at least 1"),
+        (["train"], "required: ENV"),
+        (["trian"], "did you mean 'train'?"),
+        (["evaluate", "/nowhere"], "/nowhere/policy.json"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys):
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["evaluate", "--help"], ["--version"]])
+def test_help_explains_itself(arguments):
+    done = subprocess.run([sys.executable, "-m", "mbdp.experiments.cli", *arguments], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "mbdp" in done.stdout
+
+
+def test_an_interrupted_run_ends_with_130_and_a_checkpoint(tmp_path):
+    command = [sys.executable, "-m", "mbdp.experiments.cli", *TRAIN, "--steps", "100000", "--out", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        log = tmp_path / "mbdp" / "mbdp-PointMass-v0_0" / "metrics.jsonl"
+        for _ in range(1200):
+            if log.exists() and log.read_text().count("\n") > 2:
+                break
+            time.sleep(0.1)
+        os.kill(child.pid, signal.SIGINT)
+        assert child.wait(60) == 130
+        assert child.stderr is not None
+        assert "Traceback" not in child.stderr.read()
+    assert (log.parent / "checkpoints" / "latest.mbdp").exists()
+    assert load_policy(log.parent).env == POINT_MASS

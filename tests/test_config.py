@@ -1,0 +1,86 @@
+import math
+from dataclasses import asdict, replace
+
+import pytest
+
+from mbdp.config import METHODS, PREFERENCES, Config, preset
+from mbdp.dropout import model_dropout
+from mbdp.envs.tasks import TASKS
+from mbdp.types import BadInput, Spec
+
+
+@pytest.mark.parametrize(
+    ("task", "steps", "updates"),
+    [("Hopper", 120_000, 20), ("Walker2d", 300_000, 20), ("HalfCheetah", 400_000, 40), ("Ant", 300_000, 20)],
+)
+def test_the_paper_preset_is_the_papers_table(task, steps, updates):
+    config = preset("mbdp", f"{task}-v5", "paper")
+    assert (config.steps, config.updates_per_step) == (steps, updates)
+    assert (config.alpha, config.beta, config.discount, config.members) == (0.2, 0.2, 0.99, 10)
+    assert (config.model_width, config.model_depth, config.rollouts, config.model_every) == (200, 4, 100_000, 250)
+    assert (config.fit_steps, config.actor_every, config.member_per) == (0, 1, "step")
+
+
+def test_mbpo_is_a_diff_of_mbdp():
+    mbdp, mbpo = preset("mbdp", "Hopper-v5", "paper"), preset("mbpo", "Hopper-v5", "paper")
+    changed = {name for name, value in asdict(mbpo).items() if value != asdict(mbdp)[name]}
+    assert changed == {"alpha", "beta", "members", "samples_per_state", "member_per", "bias", "group"}
+
+
+def test_mbpo_keeps_its_five_elites_of_seven():
+    import numpy as np
+
+    assert len(model_dropout(np.arange(7.0), preset("mbpo", "Hopper-v5").beta)) == 5
+
+
+@pytest.mark.parametrize(
+    ("algo", "alpha", "beta"), [("alpha-only", 0.2, 0.0), ("beta-only", 0.0, 0.2), ("no-dropout", 0.0, 0.0)]
+)
+def test_ablation_arms_differ_from_mbdp_in_alpha_and_beta_only(algo, alpha, beta):
+    assert preset(algo, "Hopper-v5") == replace(preset("mbdp", "Hopper-v5"), alpha=alpha, beta=beta)
+
+
+@pytest.mark.parametrize("algo", METHODS)
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", ["default", "paper"])
+def test_every_preset_is_valid(algo, task, name):
+    assert preset(algo, f"{task}-v5", name).steps > 0
+
+
+def test_preferences_trade_robustness_for_efficiency_as_the_paper_advises():
+    robust, balanced, efficient = (PREFERENCES[name] for name in ("robust", "balanced", "efficient"))
+    assert robust["alpha"] > balanced["alpha"] > efficient["alpha"]
+    assert robust["beta"] < balanced["beta"] < efficient["beta"]
+
+
+@pytest.mark.parametrize(
+    ("step", "horizon"), [(0, 1), (20_000, 1), (60_000, 8), (99_999, 14), (100_000, 15), (10**6, 15)]
+)
+def test_hoppers_horizon_grows_from_1_to_15(step, horizon):
+    assert preset("mbdp", "Hopper-v5").horizon_at(step) == horizon
+
+
+def test_the_entropy_target_is_the_tasks_or_minus_half_the_actions():
+    assert preset("mbdp", "Hopper-v5").sac_settings(Spec(11, 3))["target_entropy"] == -1
+    assert preset("mbdp", "Unknown-v0").sac_settings(Spec(4, 6))["target_entropy"] == -3
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ({"alpha": 1.0}, "alpha.*1.0"),
+        ({"alpha": math.nan}, "alpha.*nan"),
+        ({"beta": -0.1}, "beta.*-0.1"),
+        ({"steps": 0}, "steps.*0"),
+        ({"steps": 1.5}, "steps.*1.5"),
+        ({"real_ratio": 1.1}, "real-ratio.*1.1"),
+        ({"learning_rate": 0.0}, "learning-rate.*0.0"),
+        ({"group": "colour"}, "group.*state, members, batch, trajectory.*colour"),
+        ({"horizon": (0, 1, 0, 0)}, "horizon"),
+        ({"group": "state", "samples_per_state": 1}, "samples-per-state must be at least 2"),
+        ({"updates_per_step": 3, "actor_every": 2}, "multiple of actor-every"),
+    ],
+)
+def test_a_setting_out_of_range_is_named_with_its_value(setting, named):
+    with pytest.raises(BadInput, match=named):
+        Config(**setting)

@@ -1,0 +1,104 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate
+
+from mbdp.agents import sac
+from mbdp.networks import MLP
+from mbdp.replay import pack
+from mbdp.types import Spec, Transition
+
+SPEC = Spec(2, 1)
+SETTINGS = {"actor_every": 1, "learning_rate": 3e-3, "discount": 0.5, "tau": 0.05, "target_entropy": -0.5}
+
+
+def agent(*, temperature: float = 1e-6, layer_norm: bool = False) -> sac.Agent:
+    return sac.create(
+        SPEC,
+        width=16,
+        depth=2,
+        layer_norm=layer_norm,
+        learning_rate=3e-3,
+        temperature=temperature,
+        key=jax.random.key(0),
+    )
+
+
+def one_state_forever(terminated: float, updates: int = 400) -> jax.Array:
+    """Minibatches of the MDP with one state, reward 1 for every action."""
+    shape = (updates, 16)
+    actions = np.random.default_rng(0).uniform(-1, 1, (*shape, 1)).astype(np.float32)
+    zeros, ones = np.zeros((*shape, 2), np.float32), np.ones(shape, np.float32)
+    return pack(Transition(zeros, actions, ones, zeros, terminated * ones))
+
+
+def learned_value(terminated: float) -> float:
+    cold = SETTINGS | {"target_entropy": -1e3}
+    trained, _ = sac.update(agent(), one_state_forever(terminated), spec=SPEC, **cold, key=jax.random.key(1))
+    return float(jnp.mean(sac.q_values(trained.critic, jnp.zeros((1, 2)), jnp.zeros((1, 1)))))
+
+
+def test_a_termination_does_not_bootstrap():
+    assert learned_value(terminated=1.0) == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_time_limit_bootstraps():
+    assert learned_value(terminated=0.0) == pytest.approx(2.0, abs=0.1)  # 1 / (1 - 0.5)
+
+
+def test_the_probability_of_all_actions_is_one():
+    actor = agent().actor
+    observation = jnp.array([0.3, -0.2])
+    mean, log_std = np.asarray(actor(observation)).tolist()
+
+    def density(action: float) -> float:
+        raw = np.arctanh(action)
+        noise = (raw - mean) / np.exp(log_std)
+        return np.exp(-0.5 * noise**2) / np.sqrt(2 * np.pi) / np.exp(log_std) / (1 - action**2)
+
+    actions, log_probability = jax.vmap(lambda k: sac.sample_action(actor, observation, key=k))(
+        jax.random.split(jax.random.key(0), 50)
+    )
+    np.testing.assert_allclose(np.exp(log_probability), [density(float(a)) for a in actions[:, 0]], rtol=2e-3)
+    assert integrate.quad(density, -1, 1)[0] == pytest.approx(1.0, abs=1e-4)
+
+
+def test_an_extreme_action_has_a_finite_log_probability():
+    actor = agent().actor
+    extreme: MLP = jax.tree.map(lambda x: x * 0 + 50.0, actor)
+    assert np.isfinite(sac.sample_action(extreme, jnp.ones(2), key=jax.random.key(0))[1])
+
+
+@pytest.mark.parametrize(("target", "direction"), [(10.0, 1), (-10.0, -1)])
+def test_the_temperature_rises_when_entropy_is_short_and_falls_when_it_is_plenty(target, direction):
+    settings = SETTINGS | {"target_entropy": target}
+    before = agent(temperature=0.1)
+    after, _ = sac.update(before, one_state_forever(1.0), spec=SPEC, **settings, key=jax.random.key(0))
+    assert np.sign(float(after.log_temperature) - np.log(0.1)) == direction
+
+
+def test_target_critics_follow_by_tau():
+    before = agent()
+    after, _ = sac.update(before, one_state_forever(1.0)[:1], spec=SPEC, **SETTINGS, key=jax.random.key(0))
+    for old, new, target in zip(*map(jax.tree.leaves, (before.critic, after.critic, after.target_critic)), strict=True):
+        np.testing.assert_allclose(target, 0.95 * old + 0.05 * new, atol=1e-6)
+
+
+def test_the_actor_moves_once_in_every_group_of_critic_updates():
+    rows = one_state_forever(1.0)[:4]
+    every = sac.update(agent(), rows, spec=SPEC, **(SETTINGS | {"actor_every": 4}), key=jax.random.key(0))[0]
+    assert int(every.actor_optimiser[0].count) == 1
+    assert int(every.critic_optimiser[0].count) == 4
+
+
+def test_layer_norm_is_in_the_critics_only():
+    normal = agent(layer_norm=True)
+    assert normal.critic[0].scales
+    assert not normal.actor.scales
+
+
+def test_layer_norm_keeps_the_value_of_far_away_actions_small():
+    far = jnp.full((1, 2), 1e4), jnp.zeros((1, 1))
+    plain, normalised = (float(jnp.abs(sac.q_values(agent(layer_norm=n).critic, *far)).max()) for n in (False, True))
+    assert normalised < 10 < plain
