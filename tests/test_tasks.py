@@ -89,6 +89,6 @@ def test_dict_observations_are_refused():
 
 def test_unbounded_actions_are_refused():
     env = Odd()
-    env.observation_space = gymnasium.spaces.Box(0, 1, (1,))  # type: ignore[assignment]
+    env.observation_space = gymnasium.spaces.Box(0, 1, (1,))
     with pytest.raises(BadInput, match="finite bounds"):
         spec_of(env)
