@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 
 from mbdp import algorithm
-from mbdp.agents.sac import explore
+from mbdp.agents.sac import explore, q_values
 from mbdp.algorithm import Progress
 from mbdp.checkpoint import load_learner, read_about, save_checkpoint
 from mbdp.config import METHODS, PREFERENCES, Config, preset
@@ -102,6 +102,12 @@ class MBDP:
             algo=self.algo,
             seed=self.seed,
         )
+
+    def value(self, observations: np.ndarray) -> np.ndarray:
+        """The discounted return, entropy bonus included, that the critics expect of the deterministic policy."""
+        action, low, high = self.policy()(observations), self.world.low, self.world.high
+        scaled = 2 * (action - low) / (high - low) - 1
+        return np.asarray(q_values(self.learner.agent.critic, observations, scaled)).min(axis=0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything, buffers included, into one file: a loaded agent goes on exactly where this one is."""

@@ -63,10 +63,11 @@ def train(
             if refitted:
                 record.add(progress.step, progress.metrics)
             if due:
-                result = evaluate(agent.policy(), envs)
+                result = evaluate(agent.policy(), envs, discount=agent.config.discount)
                 display.evaluated(progress.step, result.returns)
                 training = {name: x for name, x in progress.metrics.items() if name.startswith("train/")}
-                record.evaluation(progress.step, result, training | display.averages())
+                believed = {"eval/expected_discounted": agent.value(result.starts).mean()}
+                record.evaluation(progress.step, result, believed | training | display.averages())
             if interrupted or time.monotonic() - saved_at > 60 * checkpoint_minutes or progress.step == until:
                 record.checkpoint(agent)
                 saved_at = time.monotonic()
@@ -102,6 +103,7 @@ class Record:
             "eval/mean_reward": result.returns.mean(),
             "eval/std_reward": result.returns.std(),
             "eval/mean_ep_length": result.lengths.mean(),
+            "eval/mean_discounted": result.discounted.mean(),
         }
         self.add(step, means | numbers)
         self.evaluations.append((step, result))
