@@ -1,5 +1,7 @@
 """An environment of your own: no registration, and its reward and termination are learned from what it does."""
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 
@@ -12,12 +14,12 @@ class Crane(gymnasium.Env[np.ndarray, np.ndarray]):
     observation_space = gymnasium.spaces.Box(-10.0, 10.0, (4,), np.float32)
     action_space = gymnasium.spaces.Box(-2.0, 2.0, (1,), np.float32)
 
-    def reset(self, *, seed=None, options=None):
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
         self.state = np.array([self.np_random.uniform(-1.0, 1.0), 0.0, 0.0, 0.0])
         return self.state.astype(np.float32), {}
 
-    def step(self, action):
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict]:
         place, speed, angle, swing = self.state
         force = float(action[0])
         speed, swing = speed + 0.05 * force, swing - 0.05 * (9.8 * np.sin(angle) + force * np.cos(angle) + 0.1 * swing)

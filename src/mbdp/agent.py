@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import gymnasium
+import jax.numpy as jnp
 import numpy as np
 
 from mbdp import algorithm
@@ -107,7 +108,8 @@ class MBDP:
         """The discounted return, entropy bonus included, that the critics expect of the deterministic policy."""
         action, low, high = self.policy()(observations), self.world.low, self.world.high
         scaled = 2 * (action - low) / (high - low) - 1
-        return np.asarray(q_values(self.learner.agent.critic, observations, scaled)).min(axis=0)
+        q = q_values(self.learner.agent.critic, jnp.asarray(observations), jnp.asarray(scaled))
+        return np.asarray(q.min(axis=0))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything, buffers included, into one file: a loaded agent goes on exactly where this one is."""
