@@ -1,0 +1,43 @@
+"""Draw every published learning curve again from the raw numbers under results/, and print its table.
+
+    python benchmarks/figures.py
+
+A run under results/ is a run directory without its buffers: config.json, versions.json and metrics.jsonl.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from mbdp.analysis.curves import draw_curves, read_curve
+
+RESULTS = Path(__file__).parent.parent / "results"
+FIGURES = {
+    "inverted_pendulum.png": {"MBDP": "inverted_pendulum/mbdp"},
+    "hopper.png": {"MBDP, default preset": "hopper/default", "MBDP, paper preset": "hopper/paper"},
+    "groupings.png": {
+        "no dropout": "groupings/no-dropout",
+        "members": "groupings/members",
+        "state": "groupings/state",
+        "batch": "groupings/batch",
+        "trajectory": "groupings/trajectory",
+    },
+}
+
+
+def main() -> None:
+    for picture, methods in FIGURES.items():
+        found = {label: sorted((RESULTS / folder).glob("*_*")) for label, folder in methods.items()}
+        runs = [(label, run) for label, runs in found.items() for run in runs]
+        if not runs:
+            continue
+        draw_curves([run for _, run in runs], RESULTS / picture, labels=[label for label, _ in runs])
+        print(f"\n{picture}\n| method | run | env steps | last return | best return | first at 95 % of best |\n|---|---|---|---|---|---|")
+        for label, run in runs:
+            steps, returns = read_curve(run)
+            reached = int(steps[np.argmax(returns >= 0.95 * returns.max())])
+            print(f"| {label} | {run.name} | {int(steps[-1]):,} | {returns[-1]:.0f} | {returns.max():.0f} | {reached:,} |")
+
+
+if __name__ == "__main__":
+    main()
