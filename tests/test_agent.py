@@ -105,7 +105,7 @@ def test_a_truncated_file_is_refused(tmp_path):
     file = tmp_path / "agent.mbdp"
     MBDP(POINT_MASS, **SETTINGS).learn(10).save(file)
     file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(BadInput, match="not a checkpoint of mbdp"):
+    with pytest.raises(BadInput, match="not a whole checkpoint of mbdp"):
         MBDP.load(file)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mbdp.envs.toy import POINT_MASS
+from mbdp.experiments.checkpoints import checkpoints_of
 from mbdp.experiments.cli import main
 from mbdp.policy import load_policy
 from tests.conftest import TINY
@@ -36,7 +37,7 @@ def test_a_run_directory_holds_what_the_contract_says(run):
     files = {"config.json", "metrics.jsonl", "evaluations.npz", "policy.safetensors", "policy.json", "versions.json"}
     assert files <= {file.name for file in run.iterdir()}
     assert list(run.glob("events.out.tfevents.*"))
-    assert (run / "checkpoints" / "latest.mbdp").exists()
+    assert [file.name for file in checkpoints_of(run)] == ["step_000000000.mbdp", "step_000000100.mbdp"]
     assert (run / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -137,5 +138,5 @@ def test_an_interrupted_run_ends_with_130_and_a_checkpoint(tmp_path):
         assert child.wait(60) == 130
         assert child.stderr is not None
         assert "Traceback" not in child.stderr.read()
-    assert (log.parent / "checkpoints" / "latest.mbdp").exists()
+    assert checkpoints_of(log.parent)[-1].name > "step_000000040.mbdp"
     assert load_policy(log.parent).env == POINT_MASS

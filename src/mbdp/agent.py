@@ -16,7 +16,7 @@ from mbdp.algorithm import Progress
 from mbdp.checkpoint import load_learner, read_about, save_checkpoint
 from mbdp.config import METHODS, PREFERENCES, Config, preset
 from mbdp.envs.interact import World
-from mbdp.envs.tasks import make, task_of
+from mbdp.envs.tasks import make, registered, task_of
 from mbdp.policy import Policy
 from mbdp.replay import unpack
 from mbdp.rollout import Termination
@@ -111,9 +111,9 @@ class MBDP:
         q = q_values(self.learner.agent.critic, jnp.asarray(observations), jnp.asarray(scaled))
         return np.asarray(q.min(axis=0))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], **words: Any) -> None:
         """Write everything, buffers included, into one file: a loaded agent goes on exactly where this one is."""
-        words = {"env": self.env_id, "algo": self.algo, "known_termination": self.termination is not None}
+        words |= {"env": self.env_id, "algo": self.algo, "known_termination": self.termination is not None}
         save_checkpoint(Path(path), self.learner, self.world, self.config, words)
 
     @classmethod
@@ -124,13 +124,14 @@ class MBDP:
         about = read_about(Path(path))
         if env is None and (not about["env"] or ":" in about["env"]):
             raise BadInput(f"{path}: the agent was trained in an environment of its own; pass it as env=")
+        env = env or make(registered(about["env"], path))
         agent = cls.__new__(cls)
         agent.env_id, agent.algo, agent.config, agent.seed = (about[k] for k in ("env", "algo", "config", "seed"))
         agent.termination = termination or (task_of(about["env"]).termination if about["known_termination"] else None)
         if about["known_termination"] and agent.termination is None:
             raise BadInput(f"{path}: the agent was trained with a termination rule; pass it as termination=")
-        agent.learner = load_learner(Path(path))
-        agent.world = World(env or make(about["env"]), agent.seed)
+        agent.learner = load_learner(Path(path), about)
+        agent.world = World(env, agent.seed)
         if agent.world.spec != agent.learner.d_env.spec:
             raise BadInput(
                 f"{path}: trained with {agent.learner.d_env.spec}, but the environment has {agent.world.spec}"

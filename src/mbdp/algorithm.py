@@ -68,16 +68,20 @@ def mbdp(
             )
             bias = np.asarray(getattr(score, config.bias))
             kept = model_dropout(bias, config.beta)
+            metrics |= describe_model(bias, kept)
             # Perform rollouts on M^beta with policy pi_theta; fill x into D_model if r(x) <= r_{1-alpha}(B | s).
             horizon = config.horizon_at(learner.step)
-            starts = np.asarray(unpack(learner.d_env.sample(config.starts(len(kept)), rng), spec).observation)
-            batch = rollout(
-                learner.model[kept], learner.agent.actor, starts, horizon=horizon, plan=plan, key=key_rollout
-            )
-            rows = surviving_rows(batch, spec, plan, discount=config.discount)
             learner.d_model = learner.d_model.resized(config.d_model_capacity(horizon))
-            learner.d_model.add(rows)
-            metrics |= describe_imagination(bias, kept, batch, rows, spec)
+            if len(kept):
+                starts = np.asarray(unpack(learner.d_env.sample(config.starts(len(kept)), rng), spec).observation)
+                batch = rollout(
+                    learner.model[kept], learner.agent.actor, starts, horizon=horizon, plan=plan, key=key_rollout
+                )
+                rows = surviving_rows(batch, spec, plan, discount=config.discount)
+                learner.d_model.add(rows)
+                metrics |= describe_imagination(batch, rows, spec)
+            else:  # every member has diverged: nothing that they ever imagined is to be trusted, real data is
+                learner.d_model = Replay(learner.d_model.capacity, spec)
 
         # Optimize pi_theta on D_model, and on the share of D_env that MBPO mixes in.
         if past_warm_up >= 0:
@@ -106,16 +110,20 @@ def step_keys(seed: int, step: int) -> jax.Array:
     return jax.random.split(jax.random.fold_in(jax.random.key(seed), step), 3)
 
 
-def describe_imagination(
-    bias: np.ndarray, kept: np.ndarray, batch: Imagined, rows: np.ndarray, spec: Spec
-) -> dict[str, Any]:
-    """What to log of a fit and the rollouts that followed it."""
-    valid = max(int(batch.valid.sum()), 1)
-    reward = np.asarray(unpack(batch.rows, spec).reward)
+def describe_model(bias: np.ndarray, kept: np.ndarray) -> dict[str, Any]:
+    """What to log of a fit."""
     return {
         **{f"model/bias_{i}": float(value) for i, value in enumerate(bias)},
         "model/bias": float(bias[kept].mean()) if len(kept) else float("nan"),
         "model/kept": [int(i) for i in kept],
+    }
+
+
+def describe_imagination(batch: Imagined, rows: np.ndarray, spec: Spec) -> dict[str, Any]:
+    """What to log of the rollouts that followed a fit."""
+    valid = max(int(batch.valid.sum()), 1)
+    reward = np.asarray(unpack(batch.rows, spec).reward)
+    return {
         "imagination/horizon": len(batch.rows),
         "imagination/samples": valid,
         "imagination/kept_fraction": len(rows) / valid,

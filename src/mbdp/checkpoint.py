@@ -1,8 +1,11 @@
-"""A learner and its place in the world, to and from one safetensors file: loading runs no code."""
+"""A learner and its place in the world, to and from one sealed safetensors file: loading runs no code.
+
+The file's words hold a manifest with the size and SHA-256 of every array, and are sealed by a SHA-256 of their own.
+"""
 
 import json
-import os
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,96 +16,152 @@ from safetensors.numpy import save
 
 from mbdp.algorithm import Learner, create
 from mbdp.config import Config
-from mbdp.envs.interact import World
+from mbdp.envs.interact import BOOKMARK, World
+from mbdp.files import replace_file
 from mbdp.replay import Replay
 from mbdp.types import BadInput, Spec
 
-FORMAT = 1
+FORMAT = 2
 LEARNED = ("agent", "model", "model_optimiser")
 BUFFERS = ("d_env", "d_model")
+MOST_BYTES = 8 * 10**9  # of a file, and of a buffer that a file declares
 
 
 def save_checkpoint(file: Path, learner: Learner, world: World, config: Config, words: dict[str, Any]) -> None:
     """Write all that the run needs to go on; `words` are the caller's own. The file is replaced whole or not at all."""
     tensors = {f"{part}{name}": leaf for part in LEARNED for name, leaf in _leaves(getattr(learner, part)).items()}
-    for name in BUFFERS:
-        buffer: Replay = getattr(learner, name)
-        tensors[name] = buffer.newest(len(buffer))
+    buffers: dict[str, Replay] = {name: getattr(learner, name) for name in BUFFERS}
+    # Rows stay where they are in the ring: minibatches are drawn by place, so a turned ring would give others.
+    tensors |= {name: buffer.rows[: len(buffer)] for name, buffer in buffers.items()}
+    arrays = {name: np.asarray(value, order="C") for name, value in tensors.items()}
     about = {
         "format": FORMAT,
         "step": learner.step,
-        "capacity": {name: getattr(learner, name).capacity for name in BUFFERS},
+        "buffers": {name: {"capacity": b.capacity, "cursor": b.cursor} for name, b in buffers.items()},
         "spec": list(world.spec),
         "seed": world.seed,
         "world": world.bookmark(),
         "config": asdict(config),
+        "manifest": {name: [array.nbytes, _digest(array)] for name, array in arrays.items()},
         **words,
     }
-    content = save({k: np.asarray(v, order="C") for k, v in tensors.items()}, {"mbdp": json.dumps(about)})
-    replace_file(file, content)
+    replace_file(file, save(arrays, seal(about)))
+
+
+def seal(about: dict[str, Any]) -> dict[str, str]:
+    """The words of a checkpoint as safetensors stores them."""
+    text = json.dumps(about)
+    return {"mbdp": text, "sha256": sha256(text.encode()).hexdigest()}
 
 
 def read_about(file: Path) -> dict[str, Any]:
     """The words of a checkpoint: its configuration, step, seed and environment."""
     try:
+        if (size := file.stat().st_size) > MOST_BYTES:
+            raise BadInput(f"{file}: {size} bytes are more than a checkpoint has ({MOST_BYTES})")
         with safetensors.safe_open(file, framework="numpy") as opened:
-            about = json.loads((opened.metadata() or {})["mbdp"])
+            stored = opened.metadata() or {}
+        about = json.loads(stored["mbdp"])
         if about["format"] != FORMAT:
-            raise BadInput(f"{file}: format {about['format']}; this version reads {FORMAT}")
-        about["config"]["horizon"] = tuple(about["config"]["horizon"])
+            raise BadInput(f"{file}: written in format {about['format']!r:.20}; this version of mbdp reads {FORMAT}")
+        if sha256(stored["mbdp"].encode()).hexdigest() != stored["sha256"]:
+            raise BadInput(f"{file}: damaged, its words do not have the SHA-256 that they had when written")
+        about["config"]["horizon"] = tuple(map(int, about["config"]["horizon"]))
         about["config"] = Config(**about["config"])
+        _check(about)
     except FileNotFoundError:
         raise BadInput(f"{file}: there is no such file") from None
-    except (safetensors.SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, BadInput):
+    except (safetensors.SafetensorError, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, BadInput) and str(file) in str(error):
             raise
-        raise BadInput(f"{file}: not a checkpoint of mbdp ({type(error).__name__}: {error})") from error
+        raise BadInput(f"{file}: not a whole checkpoint of mbdp ({type(error).__name__}: {error!s:.200})") from error
+    except RecursionError:
+        raise BadInput(f"{file}: not a checkpoint of mbdp (its words are nested too deeply)") from None
     return about
 
 
-def load_learner(file: Path) -> Learner:
-    """The learner of a checkpoint, every array checked against the shape that its configuration gives."""
-    about = read_about(file)
-    learner = create(about["config"], Spec(*about["spec"]), seed=about["seed"])
-    with safetensors.safe_open(file, framework="numpy") as opened:
-        names = set(opened.keys())
-
-        def tensor(name: str, like: Any = None) -> np.ndarray:
-            if name not in names:
-                raise BadInput(f"{file}: {name} is missing")
-            value: np.ndarray = opened.get_tensor(name)
-            if like is not None and (value.shape != like.shape or value.dtype != like.dtype):
-                raise BadInput(f"{file}: {name} is {value.dtype}{value.shape}, not {like.dtype}{like.shape}")
-            return value
-
+def load_learner(file: Path, about: dict[str, Any]) -> Learner:
+    """The learner of a checkpoint, every array checked against the manifest and against the shape it must have."""
+    spec, buffers = Spec(*about["spec"]), about["buffers"]
+    try:
+        with safetensors.safe_open(file, framework="numpy") as opened:
+            names = opened.keys()
+            arrays = {name: _intact(file, name, opened.get_tensor(name), about) for name in names}
+        if max(about["config"].depth, about["config"].model_depth) > len(arrays):
+            raise BadInput(f"{file}: has fewer arrays than its configuration has layers")
+        # Shapes only: nothing as large as a file declares is made before the file is seen to hold it.
+        learner = Learner(*jax.eval_shape(lambda: _learned(about)), *(_empty(buffers[b], spec) for b in BUFFERS))
         for part in LEARNED:
             whole = getattr(learner, part)
-            values = [jax.numpy.asarray(tensor(part + name, leaf)) for name, leaf in _leaves(whole).items()]
+            values = [_fitting(file, part + name, leaf, arrays) for name, leaf in _leaves(whole).items()]
             setattr(learner, part, jax.tree.unflatten(jax.tree.structure(whole), values))
-        for name in BUFFERS:
-            buffer, rows = Replay(about["capacity"][name], Spec(*about["spec"])), tensor(name)
-            if rows.ndim != 2 or rows.shape[1] != buffer.spec.row_width or len(rows) > buffer.capacity:
-                raise BadInput(f"{file}: {name} has the shape {rows.shape}")
-            buffer.add(rows)
-            setattr(learner, name, buffer)
+    except (safetensors.SafetensorError, OSError, TypeError, ValueError, MemoryError, OverflowError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{file}: not a whole checkpoint of mbdp ({type(error).__name__}: {error!s:.200})") from error
+    for name in BUFFERS:
+        buffer: Replay = getattr(learner, name)
+        rows = arrays.get(name, np.empty(0))
+        if rows.ndim != 2 or rows.shape[1] != spec.row_width or len(rows) > buffer.capacity or rows.dtype != np.float32:
+            raise BadInput(f"{file}: {name} has the shape {rows.shape}")
+        buffer.add(rows)
+        buffer.cursor = buffers[name]["cursor"]
     learner.step = about["step"]
     return learner
 
 
-def replace_file(file: Path, content: bytes) -> None:
-    """Write a file so that at any moment either the old or the new one is there, whole."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.partial")
-    with partial.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def _learned(about: dict[str, Any]) -> list[Any]:
+    learner = create(about["config"], Spec(*about["spec"]), seed=about["seed"])
+    return [getattr(learner, part) for part in LEARNED]
+
+
+def _empty(words: dict[str, int], spec: Spec) -> Replay:
+    return Replay(words["capacity"], spec)
+
+
+def _intact(file: Path, name: str, array: np.ndarray, about: dict[str, Any]) -> np.ndarray:
+    if about["manifest"].get(name) != [array.nbytes, _digest(array)]:
+        raise BadInput(f"{file}: damaged, {name} does not have the size and SHA-256 of the manifest")
+    return array
+
+
+def _fitting(file: Path, name: str, like: Any, arrays: dict[str, np.ndarray]) -> jax.Array:
+    if name not in arrays:
+        raise BadInput(f"{file}: {name} is missing")
+    array = arrays[name]
+    if array.shape != like.shape or array.dtype != like.dtype:
+        raise BadInput(f"{file}: {name} is {array.dtype}{array.shape}, not {like.dtype}{like.shape}")
+    return jax.numpy.asarray(array)
+
+
+def _digest(array: np.ndarray) -> str:
+    return sha256(array.reshape(-1).view(np.uint8).data).hexdigest()
+
+
+def _check(about: dict[str, Any]) -> None:
+    """Raise ValueError unless the words are of the right kind and sane, whoever wrote them."""
+    spec, config = about["spec"], about["config"]
+    whole = {
+        "seed": about["seed"],
+        "step": about["step"],
+        **{f"world {name}": about["world"][name] for name in BOOKMARK},
+    }
+    for name, words in about["buffers"].items():
+        whole |= {f"{name} capacity": words["capacity"], f"{name} cursor": words["cursor"]}
+    whole |= dict(zip(("observation size", "action size"), spec, strict=True))
+    for name, value in whole.items():
+        if type(value) is not int or not 0 <= value < 2**31:
+            raise ValueError(f"{name} is {value!r:.40}")
+    for name in BUFFERS:
+        capacity, cursor = about["buffers"][name]["capacity"], about["buffers"][name]["cursor"]
+        if (declared := capacity * Spec(*spec).row_width * 4) > MOST_BYTES:
+            raise ValueError(f"{name} is declared to be of {declared / 1e9:.1f} GB, more than {MOST_BYTES / 1e9:.0f}")
+        if not cursor < capacity:
+            raise ValueError(f"{name} has a cursor of {cursor} in {capacity} rows")
+    if min(spec) < 1 or not about["step"] <= config.steps <= about["buffers"]["d_env"]["capacity"]:
+        raise ValueError(f"spec {spec}, step {about['step']} of {config.steps} do not fit together")
+    if not all(isinstance(about[name], str) for name in ("env", "algo")) or not isinstance(about["manifest"], dict):
+        raise ValueError("env, algo or manifest is of the wrong kind")
 
 
 def _leaves(tree: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 import safetensors
 from safetensors.numpy import load, save
 
+from mbdp.files import replace_file
 from mbdp.types import BadInput
 
 Arrays = tuple[np.ndarray, ...]
@@ -90,8 +91,8 @@ class Policy:
         words |= {"action_low": self.action_low.tolist(), "action_high": self.action_high.tolist()}
         tensors = {f"weight_{i}": weight for i, weight in enumerate(self.weights)}
         tensors |= {f"bias_{i}": bias for i, bias in enumerate(self.biases)}
-        _replace(directory / "policy.safetensors", save(tensors))
-        _replace(directory / "policy.json", json.dumps({"format": FORMAT} | words, indent=1).encode() + b"\n")
+        replace_file(directory / "policy.safetensors", save(tensors))
+        replace_file(directory / "policy.json", json.dumps({"format": FORMAT} | words, indent=1).encode() + b"\n")
 
 
 def load_policy(directory: str | os.PathLike[str]) -> Policy:
@@ -191,9 +192,3 @@ def _read(file: Path, limit: int) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror or error}") from error
-
-
-def _replace(file: Path, content: bytes) -> None:
-    partial = file.with_name(f".{file.name}.partial")
-    partial.write_bytes(content)
-    os.replace(partial, file)

@@ -9,6 +9,10 @@ class BadInput(ValueError):
     """Something that the user can put right: the command line prints it as one line and exits with code 2."""
 
 
+class Broken(BadInput):
+    """A world or a policy that cannot go on; what was learned until here is sound enough to be kept."""
+
+
 class Transition(NamedTuple):
     """One step, or arrays of steps, in Gymnasium's words; actions in [-1, 1], `terminated` as 0.0 or 1.0."""
 

@@ -1,15 +1,21 @@
 """Acting in the real environment, one step at a time, in a way that can be repeated."""
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import gymnasium
+import mujoco
 import numpy as np
 
+from mbdp.envs.perturb import UNSTABLE
 from mbdp.envs.tasks import spec_of
 from mbdp.replay import pack
-from mbdp.types import BadInput, Transition
+from mbdp.types import Broken, Transition
 
-MOST_FAULTS = 10  # non-finite numbers in a row of episodes before the run gives up
+MOST_FAULTS = 10  # in a row of episodes, none of which got far, before the run gives up
+FAR = 100  # steps
+MOST_REWARD = 1e8  # a critic squares what 1 / (1 - discount) of these sum up to, in single precision
+BOOKMARK = ("steps", "faults", "faults_in_a_row", "episode", "episode_length")
 
 
 class Outcome(NamedTuple):
@@ -34,22 +40,27 @@ class World:
         self.observation = self._begin()
 
     def step(self, action: np.ndarray) -> Outcome:
-        """Take an action in [-1, 1]; a step with a number that is not finite ends the episode and brings no row."""
+        """Take an action in [-1, 1]; a step that went wrong ends the episode and brings no row."""
         self.steps += 1
+        if not np.isfinite(action).all():
+            return self._fault("was to take an action of NaN or infinity")
+        time = self._time()
         try:
             following, reward, terminated, truncated, _ = self.env.step(self.to_env(action))
         except Exception as error:
-            raise BadInput(f"{self._where()} raised {type(error).__name__}: {error}") from error
-        following, reward = np.array(following, np.float32), np.float32(reward)
-        if not (np.isfinite(following).all() and np.isfinite(reward)):
-            return self._fault()
-        self.faults_in_a_row = 0
+            raise Broken(f"{self._where()} raised {type(error).__name__}: {error}") from error
+        with np.errstate(over="ignore"):
+            following, reward = np.array(following, np.float32), np.float32(reward)
+        if fault := self._wrong_with(following, reward, time):
+            return self._fault(fault)
         before = self.observation
         self.observation = following
         self.episode_return += float(reward)
         self.episode_length += 1
         action = np.asarray(action, np.float32)
         row = pack(Transition(before, action, reward, following, np.float32(terminated)))
+        if terminated or truncated or self.episode_length >= FAR:
+            self.faults_in_a_row = 0
         if not (terminated or truncated):
             return Outcome(row[None])
         outcome = Outcome(row[None], self.episode_return, self.episode_length)
@@ -63,8 +74,7 @@ class World:
 
     def bookmark(self) -> dict[str, int]:
         """The place in the world: with the actions of the current episode it is enough to come back to it."""
-        names = ("steps", "faults", "faults_in_a_row", "episode", "episode_length")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in BOOKMARK}
 
     def return_to(self, bookmark: dict[str, int], actions: np.ndarray, observation: np.ndarray | None) -> bool:
         """Replay the bookmarked episode; False if the env did not repeat itself, and a new episode was begun instead.
@@ -91,20 +101,40 @@ class World:
         try:
             observation, _ = self.env.reset(seed=seed)
         except Exception as error:
-            raise BadInput(f"{self._where()} raised {type(error).__name__} in reset: {error}") from error
+            raise Broken(f"{self._where()} raised {type(error).__name__} in reset: {error}") from error
         observation = np.array(observation, np.float32)
         if observation.shape != (self.spec.observation_size,) or not np.isfinite(observation).all():
-            raise BadInput(
-                f"{self._where()}: reset gave {observation}, not {self.spec.observation_size} finite numbers"
-            )
+            raise Broken(f"{self._where()}: reset gave {observation}, not {self.spec.observation_size} finite numbers")
         return observation
 
-    def _fault(self) -> Outcome:
+    def _wrong_with(self, following: np.ndarray, reward: np.float32, time: float) -> str:
+        """What is wrong with an answer of the environment, or nothing."""
+        if not (np.isfinite(following).all() and np.isfinite(reward)):
+            return "gave NaN or infinity"
+        if abs(reward) > MOST_REWARD:
+            return f"gave a reward of {reward:.3g}, beyond {MOST_REWARD:.0e}"
+        # MuJoCo resets an unstable simulation to its first state by itself, and what follows looks healthy.
+        if self.data is not None and self.data.warning.number[UNSTABLE].any():
+            return "became unstable in the simulator"
+        if self._time() < time:
+            return "went back in time without a reset"
+        return ""
+
+    def _time(self) -> float:
+        return self.data.time if self.data is not None else -math.inf
+
+    @property
+    def data(self) -> Any:
+        """The state of MuJoCo, if that is what the environment runs in."""
+        data = getattr(self.env.unwrapped, "data", None)
+        return data if isinstance(data, mujoco.MjData) else None
+
+    def _fault(self, what: str) -> Outcome:
         self.faults += 1
         self.faults_in_a_row += 1
         if self.faults_in_a_row >= MOST_FAULTS:
-            raise BadInput(
-                f"{self._where()} gave NaN or infinity {MOST_FAULTS} times in a row; those steps were not stored"
+            raise Broken(
+                f"{self._where()} {what}, the last of {MOST_FAULTS} faults in a row; those steps were not stored"
             )
         self.observation = self._begin()
         return Outcome(np.empty((0, self.spec.row_width), np.float32))

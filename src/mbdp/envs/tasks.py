@@ -103,6 +103,13 @@ def make(env_id: str) -> gymnasium.Env:
         raise BadInput(f"environment {env_id!r} cannot be made: {' '.join(str(error).split())}") from None
 
 
+def registered(env_id: str, source: object) -> str:
+    """The id, if it is registered: a file may name an environment that is there, never code to import."""
+    if env_id not in {name for full in gymnasium.registry for name in (full, full.rpartition("-v")[0])}:
+        raise BadInput(f"{source}: {env_id!r:.60} is not a registered environment, and files import no code")
+    return env_id
+
+
 def spec_of(env: gymnasium.Env) -> Spec:
     """Sizes of an environment with one-dimensional, bounded Box actions and Box observations; others are refused."""
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
@@ -117,4 +124,4 @@ def spec_of(env: gymnasium.Env) -> Spec:
     return Spec(env.observation_space.shape[0], actions.shape[0])
 
 
-__all__ = ["TASKS", "EnvMaker", "Task", "make", "spec_of", "task_of", "toy"]
+__all__ = ["TASKS", "EnvMaker", "Task", "make", "registered", "spec_of", "task_of", "toy"]

@@ -4,6 +4,7 @@ import argparse
 import difflib
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -13,6 +14,7 @@ from mbdp.types import BadInput
 # Each module has add_arguments(parser) and run(args), and is imported only when its command is called: a quick start.
 COMMANDS = {
     "train": ("mbdp.experiments.train_command", "train a policy: MBDP, MBPO, SAC or an ablation arm"),
+    "resume": ("mbdp.experiments.resume_command", "go on with a run that was interrupted, exactly where it stopped"),
     "evaluate": ("mbdp.experiments.evaluate_command", "run a trained policy and report its return"),
     "robustness": ("mbdp.experiments.robustness_command", "run policies in a grid of perturbed worlds"),
 }
@@ -35,16 +37,17 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, or 2 after bad input, or 130 after Ctrl-C."""
+    """Run the command line and return its exit code: 0, 2 after bad input, 130 after Ctrl-C, 143 after SIGTERM."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         _run(arguments)
     except BadInput as error:
         print(f"mbdp: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("mbdp: interrupted", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as error:
+        number, why = error.args or (signal.SIGINT, "")
+        print(f"mbdp: interrupted {why}".rstrip(), file=sys.stderr)
+        return 128 + int(number)
     except BrokenPipeError:
         # Whoever read our output, `head` for example, has enough of it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

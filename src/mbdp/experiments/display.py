@@ -56,13 +56,17 @@ class Display:
     def evaluated(self, step: int, returns: np.ndarray) -> None:
         """Say what an evaluation gave."""
         self.latest["eval/mean_reward"] = float(returns.mean())
+        line = f"step {step:>8,}  evaluation {returns.mean():8.1f} ± {returns.std():.1f}"
+        self.say(line if self.live else f"{line}  {self.numbers()}")
+
+    def say(self, line: str) -> None:
+        """Print a line, above the panel if there is one."""
         if self.silent:
             return
-        line = f"step {step:>8,}  evaluation {returns.mean():8.1f} ± {returns.std():.1f}"
         if self.live:
             self.bar.console.print(line, highlight=False)
         else:
-            print(f"{line}  {self.numbers()}", flush=True)
+            print(line, flush=True)
 
     def averages(self) -> dict[str, float]:
         """Means over the last episodes, and the speed, under Stable-Baselines3's names."""
@@ -91,5 +95,5 @@ def _of_the_model(latest: Mapping[str, Any]) -> list[str]:
     return [
         f"bias {latest['model/bias']:.3f}",
         f"{len(latest['model/kept'])}/{members} members",
-        f"{latest['imagination/kept_fraction']:.0%} of samples",
+        f"{latest.get('imagination/kept_fraction', 0):.0%} of samples",
     ]

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from mbdp.envs.tasks import make
+from mbdp.envs.tasks import make, registered
 from mbdp.experiments.evaluate import FIRST_SEED, evaluate
 from mbdp.policy import load_policy
 from mbdp.types import BadInput
@@ -22,9 +22,7 @@ def run(args: argparse.Namespace) -> None:
     if args.episodes < 1 or args.seed < 0:
         raise BadInput("--episodes must be at least 1 and --seed at least 0")
     policy = load_policy(args.run)
-    if ":" in policy.env:
-        raise BadInput(f"{args.run}: the id {policy.env!r} would import code; only registered environments are run")
-    envs = [make(policy.env) for _ in range(args.episodes)]
+    envs = [make(registered(policy.env, args.run)) for _ in range(args.episodes)]
     result = evaluate(policy, envs, first_seed=args.seed)
     for i, (value, length) in enumerate(zip(result.returns, result.lengths, strict=True)):
         print(f"episode {i:3}  seed {args.seed + i}  return {value:10.2f}  length {length}")

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
     results = [_result(*row) for row in zip(entries, grids, nominal, strict=True)]
     setting = Setting(env_id, PROTOCOL, axes, neutral, args.episodes, args.seed)
     table = write_report(folder, setting, results)
-    from mbdp.experiments.run import versions  # not before it is needed: it brings the learner
+    from mbdp.experiments.record import versions  # not before it is needed: it brings the learner
 
     (folder / "versions.json").write_text(json.dumps(versions(), indent=1) + "\n")
     seeds = {method: sum(result.method == method for result in results) for method in table}

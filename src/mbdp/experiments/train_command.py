@@ -60,18 +60,20 @@ def run(args: argparse.Namespace) -> None:
     share_compilations()
     from mbdp.agent import MBDP
     from mbdp.experiments.run import new_run_directory, train
+    from mbdp.files import locked
 
     agent = MBDP(args.env, algo=args.algo, preset_name=args.preset, prefer=args.prefer, seed=args.seed, **settings)
     folder = new_run_directory(args.out, args.algo, args.env, args.seed)
     print(f"run directory: {folder}", flush=True)
-    train(
-        agent,
-        folder,
-        evaluate_every=args.evaluate_every,
-        episodes=args.episodes,
-        checkpoint_minutes=args.checkpoint_minutes,
-        quiet=args.quiet,
-    )
+    with locked(folder):
+        train(
+            agent,
+            folder,
+            evaluate_every=args.evaluate_every,
+            episodes=args.episodes,
+            checkpoint_minutes=args.checkpoint_minutes,
+            quiet=args.quiet,
+        )
     print(f"done: policy, metrics and {folder / 'learning_curve.png'}; next: mbdp evaluate {folder}", flush=True)
 
 

@@ -1,0 +1,123 @@
+"""The files of a run directory, written as the run goes on, and cut back to a checkpoint when it is resumed."""
+
+import io
+import json
+import math
+import platform
+import time
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tensorboardX import SummaryWriter
+
+from mbdp.agent import MBDP
+from mbdp.analysis.curves import draw_curves
+from mbdp.experiments.checkpoints import save_in
+from mbdp.experiments.evaluate import Evaluation
+from mbdp.files import replace_file, sync
+from mbdp.types import BadInput
+
+PACKAGES = ("mbdp", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco")
+
+
+class Record:
+    """What a run leaves behind; `past` is what its checkpoint says of it, if it is resumed."""
+
+    def __init__(self, folder: Path, agent: MBDP, past: dict[str, Any] | None = None):
+        self.folder, self.metrics = folder, folder / "metrics.jsonl"
+        self.began = time.monotonic() - (past["elapsed"] if past else 0.0)
+        self.evaluations: list[tuple[int, list[float], list[int]]] = past["evaluations"] if past else []
+        about = {"env": agent.env_id, "algo": agent.algo, "seed": agent.seed, "settings": asdict(agent.config)}
+        _write_json(folder / "config.json", about)
+        if past:
+            cut_metrics(self.metrics, agent.learner.step)
+            self._write_evaluations()
+        else:
+            _write_json(folder / "versions.json", versions())
+        self.events = SummaryWriter(str(folder), flush_secs=30, purge_step=agent.learner.step + 1 if past else None)
+
+    def add(self, step: int, numbers: dict[str, Any]) -> None:
+        """One line of metrics.jsonl, and the same numbers for TensorBoard."""
+        plain = {name: _plain(value) for name, value in numbers.items()}
+        line = {"step": step, **plain, "time/elapsed": round(self.elapsed(), 3)}
+        with self.metrics.open("a") as stream:
+            stream.write(json.dumps(line) + "\n")
+        for name, value in plain.items():
+            if isinstance(value, int | float):
+                self.events.add_scalar(name, value, step)
+
+    def evaluation(self, step: int, result: Evaluation, numbers: dict[str, Any]) -> None:
+        """Log an evaluation, here and in Stable-Baselines3's evaluations.npz."""
+        means = {
+            "eval/mean_reward": result.returns.mean(),
+            "eval/std_reward": result.returns.std(),
+            "eval/mean_ep_length": result.lengths.mean(),
+            "eval/mean_discounted": result.discounted.mean(),
+        }
+        self.add(step, means | numbers)
+        self.evaluations.append((step, result.returns.tolist(), result.lengths.tolist()))
+        self._write_evaluations()
+
+    def checkpoint(self, agent: MBDP, words: dict[str, Any]) -> None:
+        """Save the policy and, when everything else up to this step is on the disk, the agent, whole."""
+        try:
+            agent.policy().save(self.folder)
+        except BadInput:
+            if np.isfinite([np.sum(weight) for weight in agent.learner.agent.actor.weights]).all():
+                raise
+            # A policy of NaN is of no use to anybody; the last one that was is left in its place.
+        if self.metrics.exists():
+            sync(self.metrics)
+        save_in(self.folder, agent, words | {"elapsed": self.elapsed(), "evaluations": self.evaluations})
+
+    def elapsed(self) -> float:
+        return time.monotonic() - self.began
+
+    def draw(self) -> None:
+        draw_curves([self.folder], self.folder / "learning_curve.png")
+
+    def _write_evaluations(self) -> None:
+        content = io.BytesIO()
+        steps, returns, lengths = zip(*self.evaluations, strict=True) if self.evaluations else ((), (), ())
+        np.savez(content, timesteps=np.array(steps, int), results=np.array(returns), ep_lengths=np.array(lengths))
+        replace_file(self.folder / "evaluations.npz", content.getvalue())
+
+
+def cut_metrics(file: Path, step: int) -> None:
+    """Drop what was written after env step `step`, and a last line that a dying process left unfinished."""
+    kept = []
+    for line in file.read_bytes().splitlines() if file.exists() else []:
+        try:
+            if json.loads(line)["step"] > step:
+                break
+        except (ValueError, LookupError, TypeError):
+            break
+        kept.append(line + b"\n")
+    replace_file(file, b"".join(kept))
+
+
+def versions() -> dict[str, str]:
+    """What this result was made with."""
+    return {name: version(name) for name in PACKAGES} | {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
+
+
+def _write_json(file: Path, content: dict[str, Any]) -> None:
+    replace_file(file, json.dumps(_plain(content), indent=1).encode() + b"\n")
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it; a number that is not finite becomes null."""
+    if isinstance(value, dict):
+        return {name: _plain(x) for name, x in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(x) for x in value]
+    if isinstance(value, str | bool | int) or value is None:
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else None

@@ -1,0 +1,72 @@
+"""`mbdp resume`: a run goes on exactly where its last checkpoint stood."""
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from mbdp.experiments.train_command import share_compilations
+from mbdp.types import BadInput
+
+EXAMPLES = """\
+examples:
+  mbdp resume runs/mbdp/Hopper-v5_0                     until the steps that it was started with
+  mbdp resume runs/mbdp/Hopper-v5_0 --steps 200000      or for longer
+
+On the same machine and versions the result is, bit for bit, that of a run that was never interrupted. The simulator is
+brought back by repeating the actions of the unfinished episode; an environment that does not repeat itself begins a new
+episode instead, which is said.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLES
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument("--steps", type=int, metavar="N", help="env steps in all (default: as it was started)")
+    parser.add_argument("--env", metavar="ID", help="needed for an id that imports a module: files import no code")
+    parser.add_argument("--quiet", action="store_true", help="plain lines instead of a live panel")
+
+
+def run(args: argparse.Namespace) -> None:
+    if not args.run.is_dir():
+        raise BadInput(f"{args.run}: there is no such run directory")
+    share_compilations()
+    from mbdp.files import locked
+
+    with locked(args.run):
+        _go_on(args.run, args.steps, args.env, args.quiet)
+
+
+def _go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool) -> None:
+    from mbdp.envs.tasks import make
+    from mbdp.experiments.checkpoints import newest_of
+    from mbdp.experiments.run import train
+
+    agent, past, complaints = newest_of(folder, make(env_id) if env_id else None)
+    step, until = agent.learner.step, agent.config.steps if steps is None else steps
+    for complaint in complaints:
+        print(f"cannot be used: {complaint}; going on from the checkpoint of step {step} instead", flush=True)
+    if until < step:
+        raise BadInput(f"--steps must be at least {step}, where the run stands; it is {until}")
+    agent.env_id, agent.config = env_id or agent.env_id, replace(agent.config, steps=until)
+    _compare_versions(folder)
+    if not agent.continued_exactly:
+        print("the environment did not repeat the interrupted episode; a new one begins, so the run differs from there")
+    print(f"run directory: {folder}; going on from step {step} of {until}", flush=True)
+    train(agent, folder, **past["schedule"], quiet=quiet, past=past)
+    if step == until:
+        print(f"the run is finished: all {step} steps were done before; --steps N adds more")
+    else:
+        print(f"done: policy, metrics and {folder / 'learning_curve.png'}; next: mbdp evaluate {folder}")
+
+
+def _compare_versions(folder: Path) -> None:
+    from mbdp.experiments.record import versions
+
+    try:
+        before = json.loads((folder / "versions.json").read_text())
+        changed = [f"{name} {before[name]} -> {now}" for name, now in versions().items() if before[name] != now]
+    except (OSError, ValueError, LookupError, TypeError):
+        changed = ["versions.json cannot be read"]
+    if changed:
+        print(f"made with other versions, so it may differ from an uninterrupted run: {', '.join(changed)}")
