@@ -12,6 +12,7 @@ import numpy as np
 from mbdp.analysis.curves import draw_curves, read_curve
 
 RESULTS = Path(__file__).parent.parent / "results"
+HEADER = "| method | run | env steps | last return | best return | first at 95 % of best |"
 FIGURES = {
     "inverted_pendulum.png": {"MBDP": "inverted_pendulum/mbdp"},
     "hopper.png": {"MBDP, default preset": "hopper/default", "MBDP, paper preset": "hopper/paper"},
@@ -32,11 +33,13 @@ def main() -> None:
         if not runs:
             continue
         draw_curves([run for _, run in runs], RESULTS / picture, labels=[label for label, _ in runs])
-        print(f"\n{picture}\n| method | run | env steps | last return | best return | first at 95 % of best |\n|---|---|---|---|---|---|")
+        print(f"\n{picture}\n{HEADER}\n{'|---' * HEADER.count(' |')}|")
         for label, run in runs:
             steps, returns = read_curve(run)
             reached = int(steps[np.argmax(returns >= 0.95 * returns.max())])
-            print(f"| {label} | {run.name} | {int(steps[-1]):,} | {returns[-1]:.0f} | {returns.max():.0f} | {reached:,} |")
+            print(
+                f"| {label} | {run.name} | {int(steps[-1]):,} | {returns[-1]:.0f} | {returns.max():.0f} | {reached:,} |"
+            )
 
 
 if __name__ == "__main__":
