@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-peers check format clean
+.PHONY: setup demo test test-peers torture check format clean
 
 setup: .venv/installed
 
@@ -35,6 +35,10 @@ test-peers: .venv-peers/installed
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,onnx,sb3]' onnx
 	touch $@
+
+# Fifty times kill -9, resumed each time: about ten minutes.
+torture: setup
+	$(BIN)/python -m benchmarks.torture
 
 clean:
 	rm -rf .venv .venv-peers .mypy_cache .pytest_cache .ruff_cache .hypothesis

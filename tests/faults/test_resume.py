@@ -1,7 +1,6 @@
 """`mbdp resume`: what an interrupted run leaves in the end is what an uninterrupted one leaves."""
 
 import json
-import shutil
 
 import pytest
 
@@ -9,16 +8,6 @@ from mbdp.experiments.cli import main
 from tests.faults.runs import metrics, remains, start_and_die, train
 
 MUJOCO = "InvertedPendulum-v5"
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    return train(tmp_path_factory.mktemp("whole"))
-
-
-@pytest.fixture
-def finished(whole, tmp_path):
-    return shutil.copytree(whole, tmp_path / "finished")
 
 
 @pytest.mark.parametrize(("dies", "saved"), [(20, []), (41, []), (62, [61]), (95, [70, 85]), (100, [90])])

@@ -18,9 +18,13 @@ def checkpoints_of(run: Path) -> list[Path]:
     return sorted((run / "checkpoints").glob("step_*.mbdp"))
 
 
+def checkpoint_name(step: int) -> str:
+    return f"step_{step:09}.mbdp"
+
+
 def save_in(run: Path, agent: MBDP, words: dict[str, Any]) -> None:
     """Add a checkpoint, with the run's own `words`, and drop those that are no longer needed."""
-    agent.save(run / "checkpoints" / f"step_{agent.learner.step:09}.mbdp", run=words)
+    agent.save(run / "checkpoints" / checkpoint_name(agent.learner.step), run=words)
     for old in checkpoints_of(run)[:-KEPT]:
         old.unlink(missing_ok=True)
 

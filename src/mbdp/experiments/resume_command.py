@@ -39,13 +39,13 @@ def run(args: argparse.Namespace) -> None:
 
 def _go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool) -> None:
     from mbdp.envs.tasks import make
-    from mbdp.experiments.checkpoints import newest_of
+    from mbdp.experiments.checkpoints import checkpoint_name, newest_of
     from mbdp.experiments.run import train
 
     agent, past, complaints = newest_of(folder, make(env_id) if env_id else None)
     step, until = agent.learner.step, agent.config.steps if steps is None else steps
     for complaint in complaints:
-        print(f"cannot be used: {complaint}; going on from the checkpoint of step {step} instead", flush=True)
+        print(f"cannot be used: {complaint}; going on from {checkpoint_name(step)} instead", flush=True)
     if until < step:
         raise BadInput(f"--steps must be at least {step}, where the run stands; it is {until}")
     agent.env_id, agent.config = env_id or agent.env_id, replace(agent.config, steps=until)

@@ -3,7 +3,7 @@
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,8 @@ def train(
                 run.checkpoint()
                 raise
             finally:
-                record.events.close()
+                with suppress(OSError):  # what the run ended with matters more than TensorBoard's copy
+                    record.events.close()
         record.draw()
 
 
