@@ -8,6 +8,18 @@ from mbdp.experiments.cli import main
 ENV, STEPS = "InvertedPendulum-v5", "4000"
 
 
+def demo() -> None:
+    out = first_free_folder()
+    run = out / "mbdp" / f"{ENV}_0"
+    call("train", ENV, "--steps", STEPS, "--evaluate-every", "250", "--out", str(out))
+    axes = ("--mass", "0.5:2:7", "--axis", "gear=0.4:1.6:7")
+    call("robustness", str(run), *axes, "--episodes", "3", "--out", str(out / "robustness"))
+    print(
+        f"\nPictures: {run / 'learning_curve.png'} and {out / 'robustness' / 'heatmap.png'}."
+        "\nNext, try: .venv/bin/mbdp train Hopper-v5 --prefer robust, or .venv/bin/mbdp --help."
+    )
+
+
 def call(*arguments: str) -> None:
     print(f"\n$ mbdp {' '.join(arguments)}", flush=True)
     if code := main(arguments):
@@ -22,12 +34,5 @@ def first_free_folder() -> Path:
     return folder
 
 
-out = first_free_folder()
-run = out / "mbdp" / f"{ENV}_0"
-call("train", ENV, "--steps", STEPS, "--evaluate-every", "250", "--out", str(out))
-axes = ("--mass", "0.5:2:7", "--axis", "gear=0.4:1.6:7")
-call("robustness", str(run), *axes, "--episodes", "3", "--out", str(out / "robustness"))
-print(
-    f"\nPictures: {run / 'learning_curve.png'} and {', '.join(map(str, sorted((out / 'robustness').glob('*.png'))))}."
-    "\nNext, try: .venv/bin/mbdp train Hopper-v5 --prefer robust, or .venv/bin/mbdp --help."
-)
+if __name__ == "__main__":  # the robustness evaluation starts worker processes, which import this file
+    demo()
