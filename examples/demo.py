@@ -12,7 +12,7 @@ def demo() -> None:
     out = first_free_folder()
     run = out / "mbdp" / f"{ENV}_0"
     call("train", ENV, "--steps", STEPS, "--evaluate-every", "250", "--out", str(out))
-    axes = ("--mass", "0.5:2:7", "--axis", "gear=0.4:1.6:7")
+    axes = ("--mass", "0.25,0.5,1,2,4,8,16", "--axis", "gear=0.1,0.25,0.5,1,2,4")
     call("robustness", str(run), *axes, "--episodes", "3", "--out", str(out / "robustness"))
     print(
         f"\nPictures: {run / 'learning_curve.png'} and {out / 'robustness' / 'heatmap.png'}."

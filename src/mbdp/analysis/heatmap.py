@@ -34,7 +34,7 @@ def draw_grid(
     words += f", mean over {' and '.join(list(axes)[2:])}" if rest else ""
     draw = _draw_maps if len(shown) == 2 else _draw_lines
     figure = draw(means, {name: axes[name] for name in shown}, neutral)
-    figure.suptitle(f"{env}: mean return in perturbed worlds ({words})", fontsize=11)
+    figure.suptitle(f"{env}: mean return in perturbed worlds\n({words})", fontsize=11)
     FigureCanvasAgg(figure)
     figure.savefig(file, dpi=150)
 
