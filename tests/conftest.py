@@ -25,6 +25,19 @@ TINY = {
     "batch": 16,
     "width": 16,
 }
+_OF_ALL = {name: TINY[name] for name in ("model_width", "model_depth", "fit_batch", "width")}
+_OF_STEVE = ("random_steps", "model_every", "fit_steps", "first_fit_steps", "updates_per_step", "batch")
+TINY_STEVE = _OF_ALL | {name: TINY[name] for name in _OF_STEVE} | {"target_every": 10}
+TINY_SLBO = _OF_ALL | {
+    "members": 2,
+    "stage": 20,
+    "rounds": 2,
+    "model_steps": 10,
+    "policy_steps": 2,
+    "lanes": 2,
+    "imagined_steps": 20,
+    "value_steps": 2,
+}
 
 
 def tiny(algo: str = "mbdp", env_id: str = POINT_MASS, **settings: object) -> Config:

@@ -3,9 +3,10 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from mbdp.config import METHODS, PREFERENCES, Config, preset
+from mbdp.config import PREFERENCES, Config
 from mbdp.dropout import model_dropout
 from mbdp.envs.tasks import TASKS
+from mbdp.methods import METHODS, preset
 from mbdp.types import BadInput, Spec
 
 

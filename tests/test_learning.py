@@ -30,6 +30,30 @@ def mean_return(agent: MBDP) -> float:
     return float(evaluate(agent.policy(), [make(POINT_MASS) for _ in range(10)]).returns.mean())
 
 
+STEVE = {"random_steps": 200, "model_width": 32, "model_depth": 2, "model_every": 100, "fit_steps": 100} | {
+    "first_fit_steps": 300,
+    "fit_batch": 64,
+    "batch": 64,
+    "width": 32,
+    "depth": 2,
+    "target_every": 100,
+    "learning_rate": 1e-3,
+}
+SLBO = {"model_width": 32, "fit_batch": 64, "stage": 200, "rounds": 2, "model_steps": 200, "policy_steps": 20} | {
+    "lanes": 10,
+    "imagined_steps": 50,
+}
+
+
+@pytest.mark.parametrize(("algo", "settings"), [("steve", STEVE), ("slbo", SLBO)])
+def test_the_baselines_solve_the_point_mass(algo, settings):
+    agent = MBDP(POINT_MASS, algo=algo, **settings)
+    before = mean_return(agent)
+    after = mean_return(agent.learn(1_000))
+    assert before < 38
+    assert after > 45
+
+
 @pytest.mark.parametrize("algo", ["mbdp", "mbpo", "sac", "no-dropout"])
 def test_every_method_solves_the_point_mass(algo):
     settings = SMALL | ({"samples_per_state": 1} if algo == "mbpo" else {})

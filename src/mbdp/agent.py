@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,13 +10,12 @@ import gymnasium
 import jax.numpy as jnp
 import numpy as np
 
-from mbdp import algorithm
-from mbdp.agents.sac import explore, q_values
-from mbdp.algorithm import Progress
+from mbdp.algorithm import Progress, step_keys
 from mbdp.checkpoint import load_learner, read_about, save_checkpoint
-from mbdp.config import METHODS, PREFERENCES, Config, preset
+from mbdp.config import PREFERENCES
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import make, registered, task_of
+from mbdp.methods import METHODS, Method
 from mbdp.policy import Policy
 from mbdp.replay import unpack
 from mbdp.rollout import Termination
@@ -30,7 +29,8 @@ class MBDP:
 
     `env` is an id or any Gymnasium environment with Box spaces. `termination` is "known" for the rule of a task that
     the library knows (learned, if it does not), "learned", or a function (observation, action, next observation) ->
-    bool on JAX arrays. Every field of `mbdp.config.Config` can be given by name; the rest follows `algo` and `preset`.
+    bool on JAX arrays. Every field of the system's configuration (`mbdp.config.Config`) can be given by name; the
+    rest follows `algo` and `preset_name`.
     """
 
     def __init__(
@@ -47,20 +47,24 @@ class MBDP:
         self.env_id = env if isinstance(env, str) else (env.spec.id if env.spec else "")
         self.algo = one_of("algo", algo, METHODS)
         advice = PREFERENCES[one_of("prefer", prefer, PREFERENCES)] if prefer else {}
-        self.config = _with(preset(algo, self.env_id, preset_name), advice | settings)
+        self.config = _with(algo, METHODS[algo].preset(algo, self.env_id, preset_name), advice | settings)
         self.seed = check_seed(seed)
         self.termination = task_of(self.env_id).termination if termination == "known" else termination
         if termination == "learned":
             self.termination = None
         self.world = World(make(env) if isinstance(env, str) else env, seed)
-        self.learner = algorithm.create(self.config, self.world.spec, seed=seed)
+        self.learner = self.method.create(self.config, self.world.spec, seed=seed)
+
+    @property
+    def method(self) -> Method:
+        """The system that this agent is of."""
+        return METHODS[self.algo]
 
     def iterate(self, until: int) -> Iterator[Progress]:
         """Learn until so many env steps in all are done, yielding after each."""
         self.config = replace(self.config, steps=until)
         self.learner.d_env = self.learner.d_env.resized(max(until, self.learner.d_env.capacity))
-        assert self.termination not in ("known", "learned")
-        return algorithm.mbdp(self.learner, self.world, self.config, termination=self.termination, seed=self.seed)  # type: ignore[arg-type]
+        return self.method.loop(self.learner, self.world, self.config, termination=self.termination, seed=self.seed)
 
     def learn(self, total_timesteps: int, callback: Callback | None = None, progress_bar: bool = False) -> "MBDP":
         """Take so many more env steps and learn from them; a callback that returns False ends it early."""
@@ -85,31 +89,27 @@ class MBDP:
             action = self.policy()(rows)
         else:
             noise = np.random.default_rng().integers(2**31)
-            squashed = explore(self.learner.agent.actor, rows, key=algorithm.step_keys(self.seed, int(noise))[0])
-            action = self.world.to_env(np.asarray(squashed))
+            key = step_keys(self.seed, int(noise))[0]
+            action = self.world.to_env(np.asarray(self.method.acting.explore(self.learner.agent.actor, rows, key=key)))
         return (action[0] if np.ndim(observation) == 1 else action), None
 
     def policy(self) -> Policy:
         """The deterministic policy as it is now, as plain arrays that need no JAX."""
-        actor, actions = self.learner.agent.actor, self.world.spec.action_size
-        weights, biases = [np.asarray(w) for w in actor.weights], [np.asarray(b) for b in actor.biases]
-        weights[-1], biases[-1] = weights[-1][:, :actions], biases[-1][:actions]  # the mean; the rest is the deviation
+        layers = self.method.acting.greedy(self.learner.agent.actor, self.world.spec.action_size)
         return Policy(
-            tuple(weights),
-            tuple(biases),
-            self.world.low,
-            self.world.high,
+            **layers,
+            action_low=self.world.low,
+            action_high=self.world.high,
             env=self.env_id,
             algo=self.algo,
             seed=self.seed,
         )
 
     def value(self, observations: np.ndarray) -> np.ndarray:
-        """The discounted return, entropy bonus included, that the critics expect of the deterministic policy."""
+        """The discounted return, with SAC its entropy bonus too, that is expected of the deterministic policy."""
         action, low, high = self.policy()(observations), self.world.low, self.world.high
         scaled = 2 * (action - low) / (high - low) - 1
-        q = q_values(self.learner.agent.critic, jnp.asarray(observations), jnp.asarray(scaled))
-        return np.asarray(q.min(axis=0))
+        return np.asarray(self.method.value(self.learner.agent, jnp.asarray(observations), jnp.asarray(scaled)))
 
     def save(self, path: str | os.PathLike[str], **words: Any) -> None:
         """Write everything, buffers included, into one file: a loaded agent goes on exactly where this one is."""
@@ -158,7 +158,8 @@ def one_of(name: str, value: Any, choices: Any) -> Any:
     return value
 
 
-def _with(config: Config, settings: dict[str, Any]) -> Config:
-    if unknown := [name for name in settings if not hasattr(config, name)]:
-        raise BadInput(f"there is no setting {unknown[0]!r}; mbdp.config.Config lists them")
+def _with(algo: str, config: Any, settings: dict[str, Any]) -> Any:
+    names = [one.name for one in fields(config)]
+    if unknown := [name for name in settings if name not in names]:
+        raise BadInput(f"{algo} has no setting {unknown[0]!r}; it has {', '.join(names)}")
     return replace(config, **settings)

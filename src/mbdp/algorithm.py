@@ -1,6 +1,6 @@
 """Algorithm 1 of the paper as one generator: it yields after every env step, and whoever iterates it does the rest."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,25 +20,32 @@ from mbdp.replay import Replay, mixed_minibatches, unpack
 from mbdp.rollout import Imagined, Termination, rollout, surviving_rows
 from mbdp.types import Spec
 
+Explore = Callable[..., jax.Array]  # (actor, observation, *, key) -> action in [-1, 1]
+
 
 @dataclass
 class Learner:
     """Everything that a run has learned and gathered so far; all chance derives from (seed, step)."""
 
-    agent: sac.Agent
+    agent: Any  # of agents/ or, where a baseline's has more to it, of baselines/
     model: Ensemble
     model_optimiser: optax.OptState
     d_env: Replay
     d_model: Replay
     step: int = 0
+    due: int = 0  # pieces of work that are left of this step: 0, except in a bout of SLBO's
 
 
 class Progress(NamedTuple):
-    """One env step: what the world answered, and what the fit, the imagination and the updates say of themselves."""
+    """One env step: what the world answered, and what the fit, the imagination and the updates say of themselves.
+
+    A step that takes long comes in pieces, of which the first has the outcome and the last is `settled`.
+    """
 
     step: int
-    outcome: Outcome
+    outcome: Outcome | None
     metrics: dict[str, Any]
+    settled: bool = True
 
 
 def mbdp(
@@ -54,12 +61,7 @@ def mbdp(
 
         # Take an action in environment using policy pi_theta; add samples to D_env.
         past_warm_up = learner.step - config.random_steps
-        if past_warm_up < 0:
-            outcome = world.step(rng.uniform(-1, 1, spec.action_size))
-        else:
-            outcome = world.step(np.asarray(sac.explore(learner.agent.actor, world.observation, key=key_action)))
-        learner.d_env.add(outcome.rows)
-        learner.step += 1
+        outcome = act(learner, world, None if past_warm_up < 0 else sac.explore, rng=rng, key=key_action)
 
         if config.imagines and past_warm_up >= 0 and past_warm_up % config.model_every == 0:
             # Train probabilistic model M on D_env; build a model subset M^beta according to bias(phi_i).
@@ -89,6 +91,20 @@ def mbdp(
             learner.agent, train = update_policy(learner.agent, minibatches, key=key_update)
             metrics |= {f"train/{name}": value for name, value in train.items()}
         yield Progress(learner.step, outcome, metrics)
+
+
+def act(
+    learner: Learner, world: World, explore: Explore | None, *, rng: np.random.Generator, key: jax.Array
+) -> Outcome:
+    """One env step as the policy explores, or at random, and what it brought added to D_env."""
+    if explore is None:
+        action = rng.uniform(-1, 1, world.spec.action_size)
+    else:
+        action = np.asarray(explore(learner.agent.actor, world.observation, key=key))
+    outcome = world.step(action)
+    learner.d_env.add(outcome.rows)
+    learner.step += 1
+    return outcome
 
 
 def create(config: Config, spec: Spec, *, seed: int) -> Learner:

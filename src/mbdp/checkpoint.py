@@ -14,20 +14,21 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save
 
-from mbdp.algorithm import Learner, create
-from mbdp.config import Config
+from mbdp.algorithm import Learner
+from mbdp.config import Common
 from mbdp.envs.interact import BOOKMARK, World
 from mbdp.files import replace_file
+from mbdp.methods import METHODS
 from mbdp.replay import Replay
 from mbdp.types import BadInput, Spec
 
-FORMAT = 2
+FORMAT = 3
 LEARNED = ("agent", "model", "model_optimiser")
 BUFFERS = ("d_env", "d_model")
 MOST_BYTES = 8 * 10**9  # of a file, and of a buffer that a file declares
 
 
-def save_checkpoint(file: Path, learner: Learner, world: World, config: Config, words: dict[str, Any]) -> None:
+def save_checkpoint(file: Path, learner: Learner, world: World, config: Common, words: dict[str, Any]) -> None:
     """Write all that the run needs to go on; `words` are the caller's own. The file is replaced whole or not at all."""
     tensors = {f"{part}{name}": leaf for part in LEARNED for name, leaf in _leaves(getattr(learner, part)).items()}
     buffers: dict[str, Replay] = {name: getattr(learner, name) for name in BUFFERS}
@@ -37,6 +38,7 @@ def save_checkpoint(file: Path, learner: Learner, world: World, config: Config, 
     about = {
         "format": FORMAT,
         "step": learner.step,
+        "due": learner.due,
         "buffers": {name: {"capacity": b.capacity, "cursor": b.cursor} for name, b in buffers.items()},
         "spec": list(world.spec),
         "seed": world.seed,
@@ -66,8 +68,9 @@ def read_about(file: Path) -> dict[str, Any]:
             raise BadInput(f"{file}: written in format {about['format']!r:.20}; this version of mbdp reads {FORMAT}")
         if sha256(stored["mbdp"].encode()).hexdigest() != stored["sha256"]:
             raise BadInput(f"{file}: damaged, its words do not have the SHA-256 that they had when written")
-        about["config"]["horizon"] = tuple(map(int, about["config"]["horizon"]))
-        about["config"] = Config(**about["config"])
+        if about["algo"] not in METHODS:
+            raise BadInput(f"{file}: algo is {about['algo']!r:.20}, not one of {', '.join(METHODS)}")
+        about["config"] = METHODS[about["algo"]].config(**_with_tuples(about["config"]))
         _check(about)
     except FileNotFoundError:
         raise BadInput(f"{file}: there is no such file") from None
@@ -106,13 +109,18 @@ def load_learner(file: Path, about: dict[str, Any]) -> Learner:
             raise BadInput(f"{file}: {name} has the shape {rows.shape}")
         buffer.add(rows)
         buffer.cursor = buffers[name]["cursor"]
-    learner.step = about["step"]
+    learner.step, learner.due = about["step"], about["due"]
     return learner
 
 
 def _learned(about: dict[str, Any]) -> list[Any]:
-    learner = create(about["config"], Spec(*about["spec"]), seed=about["seed"])
+    learner = METHODS[about["algo"]].create(about["config"], Spec(*about["spec"]), seed=about["seed"])
     return [getattr(learner, part) for part in LEARNED]
+
+
+def _with_tuples(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as they were before JSON made lists of their tuples."""
+    return {name: tuple(map(int, x)) if isinstance(x, list) else x for name, x in settings.items()}
 
 
 def _empty(words: dict[str, int], spec: Spec) -> Replay:
@@ -144,6 +152,7 @@ def _check(about: dict[str, Any]) -> None:
     whole = {
         "seed": about["seed"],
         "step": about["step"],
+        "due": about["due"],
         **{f"world {name}": about["world"][name] for name in BOOKMARK},
     }
     for name, words in about["buffers"].items():

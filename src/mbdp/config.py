@@ -1,7 +1,8 @@
 """The whole configuration of a run in one frozen dataclass; methods and ablation arms are its diffs."""
 
 import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from mbdp.envs.tasks import task_of
@@ -15,29 +16,61 @@ def option(default: Any, text: str) -> Any:
     return field(default=default, metadata={"help": text})
 
 
+def redefault(parent: type, name: str, default: Any) -> Any:
+    """A parent's field with another default."""
+    return option(default, next(one.metadata["help"] for one in fields(parent) if one.name == name))
+
+
 @dataclass(frozen=True)
-class Config:
-    """MBDP with the default preset's settings."""
+class Common:
+    """What every system has: a learned model, networks for policy and values, and the two dropouts."""
 
     steps: int = option(20_000, "env steps, random ones included")
-    alpha: float = option(0.2, "rollout dropout: fraction of imagined samples dropped, highest reward first")
-    beta: float = option(0.2, "model dropout: fraction of members dropped, most biased first")
+    alpha: float = option(0.0, "rollout dropout: fraction of imagined samples dropped, highest reward first")
+    beta: float = option(0.0, "model dropout: fraction of members dropped, most biased first")
+
+    members: int = option(1, "models in the ensemble")
+    model_width: int = option(200, "units in each hidden layer of a model")
+    model_depth: int = option(4, "hidden layers of a model")
+    bias: BiasName = option("distance", "score that ranks members: next-state distance (paper) or MSE (MBPO)")
+    fit_batch: int = option(256, "rows in a member's minibatch")
+    model_learning_rate: float = option(1e-3, "Adam's step size for the ensemble")
+
+    width: int = option(256, "units in each hidden layer of actor and critics")
+    depth: int = option(2, "hidden layers of actor and critics")
+    discount: float = option(0.99, "gamma")
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value, name = getattr(self, one.name), one.name.replace("_", "-")
+            check, wanted = _BY_NAME.get(one.name) or _BY_TYPE.get(one.type) or (_anything, "")
+            if not check(value):
+                raise BadInput(f"{name} must be {wanted}; it is {value!r}")
+            if (choices := get_args(one.type)) and isinstance(choices[0], str) and value not in choices:
+                raise BadInput(f"{name} must be one of {', '.join(choices)}; it is {value!r}")
+
+    @property
+    def model_shape(self) -> dict[str, Any]:
+        return {"members": self.members, "width": self.model_width, "depth": self.model_depth}
+
+
+@dataclass(frozen=True)
+class Config(Common):
+    """MBDP with the default preset's settings."""
+
+    alpha: float = redefault(Common, "alpha", 0.2)
+    beta: float = redefault(Common, "beta", 0.2)
     group: Group = option("members", "which imagined samples rollout dropout compares")
     samples_per_state: int = option(10, "rollouts from each start state (grouping 'members' takes one per kept member)")
     random_steps: int = option(1_000, "env steps with random actions before learning starts")
 
-    members: int = option(7, "models in the ensemble")
-    model_width: int = option(200, "units in each hidden layer of a model")
-    model_depth: int = option(4, "hidden layers of a model")
+    members: int = redefault(Common, "members", 7)
     member_per: MemberPer = option("row", "a member is drawn for each imagined row, or one for all rows of a step")
-    bias: BiasName = option("distance", "score that ranks members: next-state distance (paper) or MSE (MBPO)")
     model_every: int = option(250, "env steps between two fits of the ensemble")
     fit_steps: int = option(
         100, "gradient steps in each fit, warm-started; 0 stops early by hold-out error, as MBPO does"
     )
     first_fit_steps: int = option(2_000, "gradient steps in the first fit, if fit_steps is not 0")
-    fit_batch: int = option(256, "rows in a member's minibatch")
-    model_learning_rate: float = option(1e-3, "Adam's step size for the ensemble")
 
     rollouts: int = option(30_000, "imagined rollouts after each fit")
     horizon: tuple[int, int, int, int] = option(
@@ -45,27 +78,18 @@ class Config:
     )
     d_model_fits: int = option(4, "d_model holds the rollouts of so many fits")
 
-    updates_per_step: int = option(8, "SAC's critic updates per env step")
+    updates_per_step: int = option(8, "critic updates per env step")
     actor_every: int = option(2, "critic updates per update of actor and temperature")
     real_ratio: float = option(0.05, "share of real rows in SAC's minibatches; 1 is plain SAC")
-    batch: int = option(256, "rows in SAC's minibatch")
-    width: int = option(256, "units in each hidden layer of actor and critics")
-    depth: int = option(2, "hidden layers of actor and critics")
+    batch: int = option(256, "rows in a minibatch of policy and critics")
     layer_norm: bool = option(True, "layer normalisation in the critics")
     learning_rate: float = option(3e-4, "Adam's step size for actor, critics and temperature")
-    discount: float = option(0.99, "gamma")
     tau: float = option(0.005, "step of the target critics towards the critics")
     target_entropy: float = option(math.nan, "entropy the temperature aims at; nan means -actions/2")
     temperature: float = option(1.0, "initial temperature")
 
     def __post_init__(self) -> None:
-        for name, check, wanted in _RULES:
-            value = getattr(self, name)
-            if not check(value):
-                raise BadInput(f"{name.replace('_', '-')} must be {wanted}; it is {value!r}")
-        for name, kind in (("group", Group), ("member_per", MemberPer), ("bias", BiasName)):
-            if getattr(self, name) not in get_args(kind):
-                raise BadInput(f"{name} must be one of {', '.join(get_args(kind))}; it is {getattr(self, name)!r}")
+        super().__post_init__()
         first, last, begin, end = self.horizon
         if first < 1 or last < first or begin < 0 or end < begin:
             raise BadInput(f"horizon must be 1 <= FROM <= TO and 0 <= FIRST <= LAST; it is {self.horizon}")
@@ -106,10 +130,6 @@ class Config:
         return Plan(self.group, self.alpha, self.samples_per_state, self.member_per, termination)
 
     @property
-    def model_shape(self) -> dict[str, int]:
-        return {"members": self.members, "width": self.model_width, "depth": self.model_depth}
-
-    @property
     def agent_shape(self) -> dict[str, Any]:
         names = ("width", "depth", "layer_norm", "learning_rate", "temperature")
         return {name: getattr(self, name) for name in names}
@@ -124,7 +144,6 @@ class Config:
         return {name: getattr(self, name) for name in names} | {"target_entropy": entropy}
 
 
-Algo = Literal["mbdp", "mbpo", "sac", "alpha-only", "beta-only", "no-dropout"]
 PresetName = Literal["default", "paper"]
 Preference = Literal["balanced", "robust", "efficient"]
 
@@ -144,7 +163,7 @@ MBPO: dict[str, Any] = {
     "member_per": "row",
     "bias": "mse",
 }
-METHODS: dict[str, dict[str, Any]] = {
+FAMILY: dict[str, dict[str, Any]] = {
     "mbdp": {},
     "mbpo": MBPO,
     "sac": {"real_ratio": 1.0, "alpha": 0.0, "beta": 0.0},
@@ -171,7 +190,7 @@ def preset(algo: str, env_id: str, name: str = "default") -> Config:
     config = replace(Config(), steps=task.steps, target_entropy=_or_nan(task.target_entropy), horizon=task.horizon)
     if name == "paper":
         config = replace(config, **PAPER, updates_per_step=task.updates_per_step)
-    config = replace(config, **METHODS[algo])
+    config = replace(config, **FAMILY[algo])
     return replace(config, updates_per_step=1, actor_every=1) if algo == "sac" else config
 
 
@@ -179,29 +198,37 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
+Rule = tuple[Callable[[Any], bool], str]  # what a value must pass, and that in words
+
+
+def _anything(x: Any) -> bool:
+    return True
+
+
 def _fraction(x: Any) -> bool:
     return isinstance(x, int | float) and not isinstance(x, bool) and 0 <= x < 1
+
+
+def _count(x: Any) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool) and x >= 1
 
 
 def _positive(x: Any) -> bool:
     return isinstance(x, int | float) and x > 0 and math.isfinite(x)
 
 
-_COUNTS = (
-    *("steps", "samples_per_state", "random_steps", "members", "model_width", "model_depth", "model_every"),
-    *("first_fit_steps", "fit_batch", "rollouts", "d_model_fits", "updates_per_step", "batch", "width", "depth"),
-    "actor_every",
-)
-_RULES = [
-    *[(name, _fraction, "a number in [0, 1), the fraction that is dropped") for name in ("alpha", "beta")],
-    *[
-        (name, lambda x: isinstance(x, int) and not isinstance(x, bool) and x >= 1, "a whole number, at least 1")
-        for name in _COUNTS
-    ],
-    ("fit_steps", lambda x: isinstance(x, int) and x >= 0, "a whole number, at least 0"),
-    ("real_ratio", lambda x: 0 <= x <= 1, "a number in [0, 1]"),
-    ("discount", lambda x: 0 <= x <= 1, "a number in [0, 1]"),
-    ("tau", lambda x: 0 < x <= 1, "a number in (0, 1]"),
-    *[(name, _positive, "a positive number") for name in ("learning_rate", "model_learning_rate", "temperature")],
-    ("target_entropy", lambda x: isinstance(x, int | float) and not math.isinf(x), "a number, or nan for -actions/2"),
-]
+_BY_TYPE: dict[Any, Rule] = {
+    int: (_count, "a whole number, at least 1"),
+    float: (_positive, "a positive number"),
+}
+_BY_NAME: dict[str, Rule] = {
+    **dict.fromkeys(("alpha", "beta"), (_fraction, "a number in [0, 1), the fraction that is dropped")),
+    **dict.fromkeys(("real_ratio", "discount", "trace"), (lambda x: 0 <= x <= 1, "a number in [0, 1]")),
+    "fit_steps": (lambda x: isinstance(x, int) and x >= 0, "a whole number, at least 0"),
+    "tau": (lambda x: 0 < x <= 1, "a number in (0, 1]"),
+    "entropy_bonus": (lambda x: 0 <= x < math.inf, "a number, at least 0"),
+    "target_entropy": (
+        lambda x: isinstance(x, int | float) and not math.isinf(x),
+        "a number, or nan for -actions/2",
+    ),
+}

@@ -45,6 +45,8 @@ def rollout_dropout(reward: Array, alpha: float, *, axis: int = -1, valid: Array
             "draw several samples per group, or set alpha=0"
         )
     valid = xp.isfinite(reward) if valid is None else xp.isfinite(reward) & xp.astype(valid, xp.bool)
+    if alpha == 0:
+        return valid
     ascending = xp.sort(xp.where(valid, reward, math.inf), axis=axis)
     last_kept_of = xp.asarray(np.maximum(_number_kept(np.arange(size + 1), alpha) - 1, 0), device=device(reward))
     last_kept = last_kept_of[xp.sum(valid, axis=axis, keepdims=True)]

@@ -78,11 +78,11 @@ def _imagine_rows(
     key_action, key_member, key_noise, key_end = jax.random.split(key, 4)
     flat = observation.reshape(-1, observation.shape[-1])
     action, _ = sample_action(actor, flat, key=key_action)
-    by = _predict_with_one_member if plan.member_per == "step" else _predict_with_a_member_per_row
+    by = predict_with_one_member if plan.member_per == "step" else _predict_with_a_member_per_row
     normal = by(model, flat, action, key=key_member)
     noise = jax.random.normal(key_noise, normal.mean.shape)
     following, reward, bounded = sample(normal, model.scaling, flat, noise=noise)
-    terminated = _ends(plan.termination, flat, action, following, normal.terminated_logit, key=key_end)
+    terminated = ends(plan.termination, flat, action, following, normal.terminated_logit, key=key_end)
     rows = pack(Transition(flat, action, reward, following, terminated))
     shape = observation.shape[:2]
     step = Imagined(rows.reshape(*shape, -1), alive, bounded.reshape(shape) & alive)
@@ -101,7 +101,7 @@ def _imagine_members(
     normal = Normal(*(jnp.moveaxis(x, 0, 1) for x in normal))
     noise = jax.random.normal(key_noise, normal.mean.shape)
     following, reward, bounded = sample(normal, model.scaling, observation, noise=noise)
-    terminated = _ends(plan.termination, observation, action, following, normal.terminated_logit, key=key_end)
+    terminated = ends(plan.termination, observation, action, following, normal.terminated_logit, key=key_end)
     step = Imagined(pack(Transition(observation, action, reward, following, terminated)), alive, bounded & alive)
     survives = rollout_dropout(reward, plan.alpha)
     chosen = jnp.argmax(jax.random.uniform(key_survivor, survives.shape) + survives, axis=1)[:, None]
@@ -110,7 +110,7 @@ def _imagine_members(
     return jnp.broadcast_to(following, observation.shape), alive, step
 
 
-def _predict_with_one_member(model: Ensemble, observation: jax.Array, action: jax.Array, *, key: jax.Array) -> Normal:
+def predict_with_one_member(model: Ensemble, observation: jax.Array, action: jax.Array, *, key: jax.Array) -> Normal:
     """Algorithm 1's choice: one member, drawn at random, for all rows of this step."""
     chosen = jax.random.randint(key, (), 0, len(model))
     member = jax.tree.map(lambda x: x[chosen], model.members)
@@ -129,7 +129,7 @@ def _predict_with_a_member_per_row(
     return Normal(*(x.reshape(share * members, *x.shape[2:])[place] for x in model(*blocks)))
 
 
-def _ends(
+def ends(
     termination: Termination | None,
     observation: jax.Array,
     action: jax.Array,

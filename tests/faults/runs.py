@@ -14,11 +14,18 @@ from mbdp.envs.toy import POINT_MASS
 from mbdp.experiments.checkpoints import checkpoints_of
 from mbdp.experiments.cli import main
 from mbdp.experiments.record import Record
-from tests.conftest import TINY
+from tests.conftest import TINY, TINY_SLBO, TINY_STEVE
 
-QUICK = [part for name, value in TINY.items() for part in ("--" + name.replace("_", "-"), str(value))]
+
+def options_of(settings: dict[str, Any]) -> list[str]:
+    """Settings as the command line takes them."""
+    quick = [part for name, value in settings.items() for part in ("--" + name.replace("_", "-"), str(value))]
+    return [*quick, "--evaluate-every", "30", "--episodes", "2", "--quiet"]
+
+
 # d_model holds one fit, so that its ring turns: the place of a row in it matters.
-OPTIONS = [*QUICK, "--d-model-fits", "1", "--evaluate-every", "30", "--episodes", "2", "--quiet"]
+OPTIONS = options_of(TINY | {"d_model_fits": 1})
+BASELINES = {name: options_of(tiny | {"steps": 100}) for name, tiny in (("steve", TINY_STEVE), ("slbo", TINY_SLBO))}
 
 
 class Death(BaseException):
@@ -29,7 +36,7 @@ def train(out: Path, *options: str, env: str = POINT_MASS) -> Path:
     """A run of 100 steps, its directory."""
     algo = options[options.index("--algo") + 1] if "--algo" in options else "mbdp"
     run = out / algo / f"{env.replace('/', '-')}_0"
-    assert main(["train", env, *OPTIONS, *options, "--out", str(out)]) == 0
+    assert main(["train", env, *BASELINES.get(algo, OPTIONS), *options, "--out", str(out)]) == 0
     return run
 
 

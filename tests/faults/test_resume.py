@@ -17,7 +17,7 @@ def test_a_run_that_died_goes_on_to_the_same_end(whole, tmp_path, monkeypatch, d
     assert remains(run) == remains(whole)
 
 
-@pytest.mark.parametrize("algo", ["mbpo", "sac", "alpha-only", "beta-only", "no-dropout"])
+@pytest.mark.parametrize("algo", ["mbpo", "sac", "alpha-only", "beta-only", "no-dropout", "steve", "slbo"])
 def test_every_method_goes_on_to_the_same_end(tmp_path, monkeypatch, algo):
     whole = train(tmp_path / "whole", "--algo", algo)
     run = start_and_die(monkeypatch, tmp_path / "cut", 88, [73], options=("--algo", algo))

@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from mbdp.networks import MLP, fan_in_uniform
@@ -73,8 +74,20 @@ def explore(actor: MLP, observation: jax.Array, *, key: jax.Array) -> jax.Array:
     return sample_action(actor, observation, key=key)[0]
 
 
-def q_values(critic: Critics, observation: jax.Array, action: jax.Array) -> jax.Array:
-    """What each of the twin critics says: (2, batch)."""
+def greedy(actor: MLP, actions: int) -> dict[str, Any]:
+    """The layers of the most likely action, as `Policy` takes them."""
+    weights, biases = [np.asarray(w) for w in actor.weights], [np.asarray(b) for b in actor.biases]
+    weights[-1], biases[-1] = weights[-1][:, :actions], biases[-1][:actions]  # the mean; the rest is the deviation
+    return {"weights": tuple(weights), "biases": tuple(biases), "hidden": "relu", "output": "tanh"}
+
+
+def value(agent: Agent, observation: jax.Array, action: jax.Array) -> jax.Array:
+    """The discounted return, entropy bonus included, that the critics expect."""
+    return jnp.min(q_values(agent.critic, observation, action), axis=0)
+
+
+def q_values(critic: tuple[MLP, ...], observation: jax.Array, action: jax.Array) -> jax.Array:
+    """What each critic says: (critic, batch)."""
     x = jnp.concatenate([observation, action], axis=-1)
     return jnp.stack([one(x)[..., 0] for one in critic])
 

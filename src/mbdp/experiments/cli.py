@@ -13,7 +13,7 @@ from mbdp.types import BadInput
 
 # Each module has add_arguments(parser) and run(args), and is imported only when its command is called: a quick start.
 COMMANDS = {
-    "train": ("mbdp.experiments.train_command", "train a policy: MBDP, MBPO, SAC or an ablation arm"),
+    "train": ("mbdp.experiments.train_command", "train a policy: MBDP, MBPO, SAC, STEVE, SLBO or an ablation arm"),
     "resume": ("mbdp.experiments.resume_command", "go on with a run that was interrupted, exactly where it stopped"),
     "evaluate": ("mbdp.experiments.evaluate_command", "run a trained policy and report its return"),
     "robustness": ("mbdp.experiments.robustness_command", "run policies in a grid of perturbed worlds"),

@@ -47,7 +47,7 @@ class Display:
     def show(self, progress: algorithm.Progress) -> None:
         """Take in one env step."""
         self.step = progress.step
-        if progress.outcome.episode_return is not None:
+        if progress.outcome and progress.outcome.episode_return is not None:
             self.episodes.append((progress.outcome.episode_return, progress.outcome.episode_length or 0))
         self.latest |= progress.metrics
         if self.live and not self.silent:

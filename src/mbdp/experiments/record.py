@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from tensorboardX import SummaryWriter
 
@@ -33,7 +34,7 @@ class Record:
         about = {"env": agent.env_id, "algo": agent.algo, "seed": agent.seed, "settings": asdict(agent.config)}
         _write_json(folder / "config.json", about)
         if past:
-            cut_metrics(self.metrics, agent.learner.step)
+            cut_metrics(self.metrics, agent.learner.step - (agent.learner.due > 0))
             self._write_evaluations()
         else:
             _write_json(folder / "versions.json", versions())
@@ -66,7 +67,7 @@ class Record:
         try:
             agent.policy().save(self.folder)
         except BadInput:
-            if np.isfinite([np.sum(weight) for weight in agent.learner.agent.actor.weights]).all():
+            if all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(agent.learner.agent.actor)):
                 raise
             # A policy of NaN is of no use to anybody; the last one that was is left in its place.
         if self.metrics.exists():

@@ -79,13 +79,14 @@ class _Run:
         until = self.agent.config.steps
         for progress in self.agent.iterate(until):
             self.display.show(progress)
-            if "model/bias" in progress.metrics:
+            if "model/bias" in progress.metrics and progress.settled:
                 self.record.add(progress.step, progress.metrics)
                 self._warn(progress)
-            if progress.step % self.schedule["evaluate_every"] == 0 or progress.step == until:
+            ended = progress.settled and progress.step == until
+            if ended or (progress.settled and progress.step % self.schedule["evaluate_every"] == 0):
                 self._evaluate(progress)
             minutes = (time.monotonic() - self.saved_at) / 60
-            if caught or minutes > self.schedule["checkpoint_minutes"] or progress.step == until:
+            if caught or minutes > self.schedule["checkpoint_minutes"] or ended:
                 self.checkpoint()
             if caught:
                 number = caught[0]

@@ -3,11 +3,12 @@
 import argparse
 import math
 import os
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, get_args
 
-from mbdp.config import METHODS, PREFERENCES, Config
+from mbdp.config import PREFERENCES
+from mbdp.methods import METHODS
 from mbdp.types import BadInput
 
 EXAMPLES = """\
@@ -36,23 +37,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint-minutes", type=float, default=5.0, metavar="M", help="between two checkpoints (default: 5)"
     )
-    settings = parser.add_argument_group("settings, with the default preset's value where no task has its own")
-    for one in fields(Config):
-        text = f"{one.metadata['help']} ({_shown(one.default)})"
-        name = "--" + one.name.replace("_", "-")
-        if one.type is bool:
-            settings.add_argument(name, action=argparse.BooleanOptionalAction, default=None, help=text)
-        elif isinstance(one.default, tuple):
-            settings.add_argument(name, type=int, nargs=4, metavar=("FROM", "TO", "FIRST", "LAST"), help=text)
-        elif choices := get_args(one.type):
-            settings.add_argument(name, choices=choices, help=text)
-        else:
-            assert isinstance(one.type, type)
-            settings.add_argument(name, type=one.type, metavar=one.type.__name__[0].upper(), help=text)
+    seen: set[str] = set()
+    for title, config in GROUPS.items():
+        group = parser.add_argument_group(title)
+        for one in fields(config):
+            if one.name not in seen:
+                _add_setting(group, one)
+        seen |= {one.name for one in fields(config)}
+
+
+GROUPS = {
+    "settings, with the value of mbdp's default preset where no task has its own": METHODS["mbdp"].config,
+    "settings that only --algo steve has": METHODS["steve"].config,
+    "settings that only --algo slbo has": METHODS["slbo"].config,
+}
+
+
+def _add_setting(group: Any, one: Field) -> None:
+    text = f"{one.metadata['help']} ({_shown(one.default)})"
+    name = "--" + one.name.replace("_", "-")
+    if one.type is bool:
+        group.add_argument(name, action=argparse.BooleanOptionalAction, default=None, help=text)
+    elif isinstance(one.default, tuple):
+        group.add_argument(name, type=int, nargs=4, metavar=("FROM", "TO", "FIRST", "LAST"), help=text)
+    elif choices := get_args(one.type):
+        group.add_argument(name, choices=choices, help=text)
+    else:
+        assert isinstance(one.type, type)
+        group.add_argument(name, type=one.type, metavar=one.type.__name__[0].upper(), help=text)
 
 
 def run(args: argparse.Namespace) -> None:
-    settings = {one.name: getattr(args, one.name) for one in fields(Config) if getattr(args, one.name) is not None}
+    names = {one.name for config in GROUPS.values() for one in fields(config)}
+    settings = {name: getattr(args, name) for name in sorted(names) if getattr(args, name) is not None}
     if "horizon" in settings:
         settings["horizon"] = tuple(settings["horizon"])
     if args.evaluate_every < 1 or args.episodes < 1 or not args.checkpoint_minutes >= 0:

@@ -22,11 +22,15 @@ class Scaling(eqx.Module):
 
 
 class Member(eqx.Module):
-    """A network whose outputs are mean, log-variance and a logit of termination; the log-variance is softly bounded."""
+    """A network whose outputs are mean, log-variance and a logit of termination; the log-variance is softly bounded.
+
+    A deterministic one has a variance of 1, so that its likelihood is the squared error, and draws no noise.
+    """
 
     network: MLP
     min_log_variance: jax.Array
     max_log_variance: jax.Array
+    deterministic: bool = eqx.field(static=True, default=False)
 
 
 class Normal(NamedTuple):
@@ -56,14 +60,16 @@ class Ensemble(eqx.Module):
         return jax.vmap(lambda member, o, a: predict(member, self.scaling, o, a))(self.members, observation, action)
 
 
-def create(spec: Spec, *, members: int, width: int, depth: int, key: jax.Array) -> Ensemble:
+def create(
+    spec: Spec, *, members: int, width: int, depth: int, deterministic: bool = False, key: jax.Array
+) -> Ensemble:
     """A fresh ensemble; its scaling is neutral until it is fitted."""
     inputs, targets = spec.observation_size + spec.action_size, spec.observation_size + 1
     sizes = [inputs, *[width] * depth, 2 * targets + 1]
 
     def member(key: jax.Array) -> Member:
         network = MLP(sizes, jax.nn.silu, truncated_normal, key=key)
-        return Member(network, jnp.full(targets, -10.0), jnp.full(targets, 0.5))
+        return Member(network, jnp.full(targets, -10.0), jnp.full(targets, 0.5), deterministic)
 
     scaling = Scaling(
         jnp.zeros(inputs),
@@ -82,6 +88,8 @@ def predict(member: Member, scaling: Scaling, observation: jax.Array, action: ja
     out = member.network(x)
     targets = out.shape[-1] // 2
     mean, log_variance, logit = out[..., :targets], out[..., targets:-1], out[..., -1]
+    if member.deterministic:
+        return Normal(mean, jnp.zeros_like(log_variance), logit)
     log_variance = member.max_log_variance - jax.nn.softplus(member.max_log_variance - log_variance)
     log_variance = member.min_log_variance + jax.nn.softplus(log_variance - member.min_log_variance)
     return Normal(mean, log_variance, logit)

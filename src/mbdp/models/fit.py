@@ -44,7 +44,7 @@ def fit(
     bootstraps, held_out = split(len(d_env), len(model), seed)
     model = Ensemble(model.members, scaling_of(d_env.rows[: len(d_env)], d_env.spec))
     rows = jnp.asarray(d_env.rows)
-    examined = _padded(d_env.rows[rng.permutation(held_out)[:HELD_OUT_ENOUGH]], HELD_OUT_ENOUGH)
+    examined = examination(d_env.rows, held_out, rng)
     if budget.steps:
         fresh = int(optimiser[0].count) == 0
         for _ in range(-(-budget.first_steps // budget.steps) if fresh else 1):
@@ -97,9 +97,9 @@ def scaling_of(rows: np.ndarray, spec: Spec) -> Scaling:
 def loss(member: Member, scaling: Scaling, batch: Transition, learn_termination: bool) -> jax.Array:
     """Negative log-likelihood (up to a constant), loose variance bounds and weight decay of one member."""
     normal = predict(member, scaling, batch.observation, batch.action)
-    error = normal.mean - _scaled_targets(scaling, batch)
+    error = normal.mean - scaled_targets(scaling, batch)
     likelihood = jnp.mean(error**2 * jnp.exp(-normal.log_variance) + normal.log_variance)
-    bounds = 0.01 * jnp.sum(member.max_log_variance - member.min_log_variance)
+    bounds = (not member.deterministic) * 0.01 * jnp.sum(member.max_log_variance - member.min_log_variance)
     layers = member.network.weights
     decays = np.interp(np.linspace(0, 1, len(layers)), np.linspace(0, 1, len(WEIGHT_DECAY)), WEIGHT_DECAY)
     decay = sum(float(d) * jnp.sum(w**2) / 2 for d, w in zip(decays, layers, strict=True))
@@ -132,11 +132,22 @@ def descend(
     return jax.lax.fori_loop(0, steps, step, (model.members, optimiser))
 
 
+def examination(rows: np.ndarray, held_out: np.ndarray, rng: np.random.Generator) -> tuple[jax.Array, jax.Array]:
+    """Rows to judge members by, some of those held out, and their weights.
+
+    Filled up to a fixed size with rows of no weight, so that nothing recompiles as data grows.
+    """
+    chosen = rng.permutation(held_out)[:HELD_OUT_ENOUGH]
+    full = np.zeros((HELD_OUT_ENOUGH, rows.shape[1]), np.float32)
+    full[: len(chosen)] = rows[chosen]
+    return jnp.asarray(full), jnp.asarray(np.arange(HELD_OUT_ENOUGH) < len(chosen), jnp.float32)
+
+
 @partial(jax.jit, static_argnames="spec")
 def score(model: Ensemble, rows: jax.Array, weight: jax.Array, spec: Spec) -> Score:
     """Each member's error on `rows`, averaged with `weight`."""
     batch = unpack(rows, spec)
-    targets = _scaled_targets(model.scaling, batch)
+    targets = scaled_targets(model.scaling, batch)
 
     def one(member: Member) -> Score:
         normal = predict(member, model.scaling, batch.observation, batch.action)
@@ -181,17 +192,10 @@ def _fit_until_it_stops_helping(
 BiasName = Literal["distance", "mse"]
 
 
-def _scaled_targets(scaling: Scaling, batch: Transition) -> jax.Array:
+def scaled_targets(scaling: Scaling, batch: Transition) -> jax.Array:
     change = batch.next_observation - batch.observation
     targets = jnp.concatenate([change, jnp.expand_dims(batch.reward, -1)], axis=-1)
     return (targets - scaling.target_mean) / scaling.target_std
-
-
-def _padded(rows: np.ndarray, size: int) -> tuple[jax.Array, jax.Array]:
-    """Rows filled up to a fixed size, so that nothing recompiles as data grows, and weights that ignore the filling."""
-    full = np.zeros((size, rows.shape[1]), np.float32)
-    full[: len(rows)] = rows
-    return jnp.asarray(full), jnp.asarray(np.arange(size) < len(rows), jnp.float32)
 
 
 def _like(flags: jax.Array, x: jax.Array) -> jax.Array:

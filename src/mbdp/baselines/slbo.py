@@ -1,0 +1,301 @@
+"""SLBO, stochastic lower bound optimisation (Luo et al., 2019): a model fitted over several steps, and TRPO inside it.
+
+Model dropout chooses the members that imagine, rollout dropout the imagined samples that TRPO learns from. The authors
+know the reward; here it is learned with the rest of the model.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from mbdp.agents import trpo
+from mbdp.algorithm import Learner, Progress, act, describe_model, step_keys
+from mbdp.config import Common, option, redefault
+from mbdp.dropout import model_dropout, rollout_dropout
+from mbdp.envs.interact import World
+from mbdp.envs.tasks import task_of
+from mbdp.models import ensemble
+from mbdp.models.ensemble import Ensemble, Member, Scaling, predict
+from mbdp.models.fit import create_optimiser, examination, scaled_targets, scaling_of, score, split
+from mbdp.replay import Replay, unpack
+from mbdp.rollout import Termination, ends, predict_with_one_member
+from mbdp.types import Spec, Transition
+
+PULL, PUSH = 0.15, 0.3  # of the Ornstein-Uhlenbeck noise that explores
+WEIGHT_DECAY, GRADIENT_NORM = 1e-5, 2.0
+
+
+@dataclass(frozen=True)
+class Config(Common):
+    """SLBO with the default preset's settings."""
+
+    model_width: int = redefault(Common, "model_width", 500)
+    model_depth: int = redefault(Common, "model_depth", 2)
+    fit_batch: int = redefault(Common, "fit_batch", 128)
+    steps_ahead: int = option(2, "steps over which the model's error is summed in its loss")
+    stage: int = option(1_000, "env steps between two bouts of learning")
+    rounds: int = option(5, "rounds of a bout, each of model steps, then policy steps")
+    model_steps: int = option(100, "gradient steps of the model in a round")
+    policy_steps: int = option(40, "TRPO steps in a round")
+    lanes: int = option(4, "episodes imagined side by side")
+    imagined_steps: int = option(1_000, "steps that each lane imagines for a TRPO step")
+    width: int = redefault(Common, "width", 32)
+    trace: float = option(0.95, "lambda of the advantages")
+    kl_bound: float = option(0.01, "how far a TRPO step may change the policy")
+    entropy_bonus: float = option(0.005, "weight of the policy's entropy")
+    value_width: int = option(64, "units in each hidden layer of the value function")
+    value_steps: int = option(10, "gradient steps of the value function for each TRPO step")
+    value_learning_rate: float = option(1e-3, "Adam's step size for the value function")
+
+
+def preset(algo: str, env_id: str, name: str = "default") -> Config:
+    """SLBO's settings for an environment; its authors share one set among all tasks."""
+    published = {"stage": 4_000, "rounds": 20} if name == "paper" else {}
+    return replace(Config(), steps=task_of(env_id).steps, **published)  # type: ignore[arg-type]
+
+
+class Agent(eqx.Module):
+    """A TRPO agent, and the noise that it explores with."""
+
+    policy: trpo.Agent
+    noise: jax.Array
+
+    @property
+    def actor(self) -> trpo.Actor:
+        return self.policy.actor
+
+
+def create(config: Config, spec: Spec, *, seed: int) -> Learner:
+    """A learner that knows nothing."""
+    key_policy, key_model = jax.random.split(jax.random.key(seed))
+    names = ("width", "depth", "value_width", "value_learning_rate")
+    model = ensemble.create(spec, **config.model_shape, deterministic=True, key=key_model)
+    policy = trpo.create(spec, **{name: getattr(config, name) for name in names}, key=key_policy)
+    return Learner(
+        agent=Agent(policy, jnp.zeros(spec.action_size)),
+        model=model,
+        model_optimiser=create_optimiser(model, config.model_learning_rate),
+        d_env=Replay(config.steps, spec),
+        d_model=Replay(1, spec),  # nothing imagined outlives the step that learns from it
+    )
+
+
+def value(agent: Agent, observation: jax.Array, action: jax.Array) -> jax.Array:
+    """The discounted return that is expected from a state."""
+    return trpo.value(agent.policy, observation)
+
+
+def slbo(
+    learner: Learner, world: World, config: Config, *, termination: Termination | None, seed: int
+) -> Iterator[Progress]:
+    """SLBO from where the learner stands; the rounds of a bout are yielded one by one."""
+    while learner.due or learner.step < config.steps:
+        if learner.due:
+            metrics = _round(learner, config, termination, seed)
+            learner.due -= 1
+            yield Progress(learner.step, None, metrics, settled=not learner.due)
+            continue
+        key_action, key_noise, _ = step_keys(seed, learner.step)
+        noise = (1 - PULL) * learner.agent.noise + PUSH * jax.random.normal(key_noise, learner.agent.noise.shape)
+        rng = np.random.default_rng([seed, learner.step])
+        outcome = act(learner, world, partial(explore, noise=noise), rng=rng, key=key_action)
+        noise = noise if outcome.episode_return is None else jnp.zeros_like(noise)
+        learner.agent = Agent(learner.agent.policy, noise)
+        learner.due = config.rounds if learner.step % config.stage == 0 else 0
+        yield Progress(learner.step, outcome, {}, settled=not learner.due)
+
+
+def _round(learner: Learner, config: Config, termination: Termination | None, seed: int) -> dict[str, Any]:
+    """Model steps on all that is known of the world, then TRPO steps in what the best members imagine."""
+    rng = np.random.default_rng([seed, learner.step, learner.due])
+    spec, rows = learner.d_env.spec, learner.d_env.rows[: len(learner.d_env)]
+    scaling = scaling_of(rows, spec)
+    held_out = split(len(rows), 1, seed)[1]
+    pieces = sequences(rows, spec, config.steps_ahead, held_out)
+    chosen = rng.choice(pieces, (config.model_steps, config.members, config.fit_batch))
+    batches = rows[chosen[..., None] + np.arange(config.steps_ahead)]
+    members, learner.model_optimiser, loss = fit_over_several_steps(
+        Ensemble(learner.model.members, scaling),
+        learner.model_optimiser,
+        batches,
+        spec=spec,
+        learning_rate=config.model_learning_rate,
+        learn_termination=termination is None,
+    )
+    learner.model = Ensemble(members, scaling)
+    bias = np.asarray(getattr(score(learner.model, *examination(rows, held_out, rng), spec), config.bias))
+    kept = model_dropout(bias, config.beta)
+    metrics = describe_model(bias, kept) | {"train/model_loss": loss}
+    if not len(kept):  # every member has diverged: there is nothing to learn from
+        return metrics
+    starts = episode_starts(rows, spec)
+    settings = {
+        name: getattr(config, name)
+        for name in ("alpha", "discount", "trace", "kl_bound", "entropy_bonus", "value_steps", "value_learning_rate")
+    }
+    policy, train = improve(
+        rescaled(learner.agent.policy, scaling),
+        learner.model[kept],
+        starts[rng.integers(len(starts), size=(config.policy_steps, config.imagined_steps, config.lanes))],
+        termination=termination,
+        key=jax.random.fold_in(step_keys(seed, learner.step)[1], learner.due),
+        **settings,
+    )
+    learner.agent = Agent(policy, learner.agent.noise)
+    return metrics | {f"train/{name}": x for name, x in train.items()}
+
+
+@jax.jit
+def explore(actor: trpo.Actor, observation: jax.Array, *, noise: jax.Array, key: jax.Array) -> jax.Array:
+    """The stochastic action, noise added, within the bounds."""
+    return jnp.clip(trpo.sample_action(actor, observation, key=key)[0] + noise, -1, 1)
+
+
+def sequences(rows: np.ndarray, spec: Spec, length: int, held_out: np.ndarray) -> np.ndarray:
+    """Where `length` rows in a row belong to one episode and none is held out; anywhere, if there is no such place."""
+    data = unpack(rows, spec)
+    follows = (data.observation[1:] == data.next_observation[:-1]).all(axis=-1) & (data.terminated[:-1] == 0)
+    free = np.ones(len(rows), bool)
+    free[held_out] = False
+    good = free[: len(rows) - length + 1].copy()
+    for ahead in range(1, length):
+        window = slice(ahead, len(rows) - length + 1 + ahead)
+        good &= free[window] & follows[ahead - 1 : len(rows) - length + ahead]
+    found = np.flatnonzero(good)
+    return found if len(found) else np.arange(len(rows) - length + 1)
+
+
+def episode_starts(rows: np.ndarray, spec: Spec) -> np.ndarray:
+    """The observations that episodes began with."""
+    data = unpack(rows, spec)
+    first = (data.observation[1:] != data.next_observation[:-1]).any(axis=-1) | (data.terminated[:-1] == 1)
+    return data.observation[np.concatenate([[True], first])]
+
+
+@partial(jax.jit, static_argnames=("spec", "learning_rate", "learn_termination"))
+def fit_over_several_steps(
+    model: Ensemble,
+    optimiser: optax.OptState,
+    batches: jax.Array,
+    *,
+    spec: Spec,
+    learning_rate: float,
+    learn_termination: bool,
+) -> tuple[Member, optax.OptState, jax.Array]:
+    """A gradient step for each minibatch of sequences, (step, member, batch, ahead, row), and the mean loss."""
+    adam = optax.adam(learning_rate)
+
+    def clipped_gradient(member: Member, rows: jax.Array) -> tuple[jax.Array, Member]:
+        value, gradient = jax.value_and_grad(loss_over_several_steps)(
+            member, model.scaling, unpack(rows, spec), learn_termination
+        )
+        shrinkage = jnp.minimum(1.0, GRADIENT_NORM / (optax.tree.norm(gradient) + 1e-12))
+        return value, jax.tree.map(lambda x: shrinkage * x, gradient)
+
+    def step(state: tuple[Member, optax.OptState], rows: jax.Array) -> tuple[Any, jax.Array]:
+        members, optimiser = state
+        value, gradient = jax.vmap(clipped_gradient)(members, rows)
+        changes, optimiser = adam.update(gradient, optimiser)
+        return (optax.apply_updates(members, changes), optimiser), jnp.mean(value)
+
+    (members, optimiser), values = jax.lax.scan(step, (model.members, optimiser), batches)
+    return members, optimiser, jnp.mean(values)
+
+
+def loss_over_several_steps(member: Member, scaling: Scaling, real: Transition, learn_termination: bool) -> jax.Array:
+    """The norm, not squared, of the error of each change and reward, along a path that the model itself goes.
+
+    `real` are sequences (batch, ahead, ...); an error is in units of the targets' deviations.
+    """
+    observation = real.observation[:, 0]
+    norms, terminations = [], []
+    for ahead in range(real.reward.shape[1]):
+        now = Transition(*(x[:, ahead] for x in real))
+        normal = predict(member, scaling, observation, now.action)
+        squares = jnp.mean((normal.mean - scaled_targets(scaling, now)) ** 2, axis=-1)
+        norms.append(jnp.sqrt(squares + 1e-12))
+        terminations.append(optax.sigmoid_binary_cross_entropy(normal.terminated_logit, now.terminated))
+        observation, _, _ = ensemble.sample(normal, scaling, observation, noise=jnp.zeros_like(normal.mean))
+    decay = WEIGHT_DECAY * sum(jnp.sum(w**2) for w in member.network.weights)
+    return jnp.mean(jnp.stack(norms)) + decay + learn_termination * jnp.mean(jnp.stack(terminations))
+
+
+@partial(jax.jit, static_argnames=("termination", "alpha", "value_steps", "value_learning_rate"))
+def improve(
+    agent: trpo.Agent,
+    model: Ensemble,
+    starts: jax.Array,
+    *,
+    termination: Termination | None,
+    alpha: float,
+    discount: float,
+    trace: float,
+    kl_bound: float,
+    entropy_bonus: float,
+    value_steps: int,
+    value_learning_rate: float,
+    key: jax.Array,
+) -> tuple[trpo.Agent, dict[str, jax.Array]]:
+    """A TRPO step for each of `starts` (policy step, time, lane, observation), each on freshly imagined episodes."""
+
+    def step(agent: trpo.Agent, inputs: tuple[jax.Array, jax.Array]) -> tuple[trpo.Agent, dict[str, jax.Array]]:
+        starts, key = inputs
+        path = imagine(model, agent.actor, starts, termination=termination, key=key)
+        value, following = (trpo.value(agent, x) for x in (path.observation, path.following))
+        last = jnp.zeros_like(path.reward).at[-1].set(1.0)
+        ended = path.terminated.astype(jnp.float32)
+        advantage = trpo.advantages(path.reward, value, following, ended, last, discount=discount, trace=trace)
+        kept = rollout_dropout(path.reward.reshape(-1), alpha).astype(jnp.float32)
+        lanes = (path.observation, path.action, advantage, advantage + value)
+        observation, action, *numbers = (x.reshape(-1, *x.shape[2:]) for x in lanes)
+        samples = trpo.Samples(observation, action, numbers[0], numbers[1], kept)
+        agent, error = trpo.fit_value(agent, samples, steps=value_steps, learning_rate=value_learning_rate)
+        agent, metrics = trpo.update(agent, samples, kl_bound=kl_bound, entropy_bonus=entropy_bonus)
+        imagined = {"reward_mean": jnp.mean(path.reward), "q_mean": jnp.mean(value), "critic_loss": error}
+        return agent, metrics | imagined | {"ended": jnp.mean(ended)}
+
+    agent, metrics = jax.lax.scan(step, agent, (starts, jax.random.split(key, len(starts))))
+    return agent, jax.tree.map(jnp.mean, metrics)
+
+
+class Path(NamedTuple):
+    """Imagined steps, (time, lane, ...) each; actions as drawn, before the world bounds them."""
+
+    observation: jax.Array
+    action: jax.Array
+    reward: jax.Array
+    following: jax.Array
+    terminated: jax.Array
+
+
+def imagine(
+    model: Ensemble, actor: trpo.Actor, starts: jax.Array, *, termination: Termination | None, key: jax.Array
+) -> Path:
+    """Lanes of imagined episodes; where one ends the next begins, from `starts` (time, lane, observation)."""
+
+    def step(observation: jax.Array, inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, Path]:
+        fresh, key = inputs
+        key_action, key_member, key_end = jax.random.split(key, 3)
+        action, _ = trpo.sample_action(actor, observation, key=key_action)
+        bounded = jnp.clip(action, -1, 1)
+        normal = predict_with_one_member(model, observation, bounded, key=key_member)
+        following, reward, _ = ensemble.sample(normal, model.scaling, observation, noise=jnp.zeros_like(normal.mean))
+        terminated = ends(termination, observation, bounded, following, normal.terminated_logit, key=key_end)
+        going_on = jnp.where(terminated[:, None], fresh, following)
+        return going_on, Path(observation, action, reward, following, terminated)
+
+    return jax.lax.scan(step, starts[0], (starts, jax.random.split(key, len(starts))))[1]
+
+
+def rescaled(agent: trpo.Agent, scaling: Scaling) -> trpo.Agent:
+    """The agent with its inputs in units of what has been seen so far."""
+    size = len(agent.actor.input_mean)
+    known = (scaling.input_mean[:size], scaling.input_std[:size])
+    return eqx.tree_at(lambda a: (a.actor.input_mean, a.actor.input_std), agent, known)

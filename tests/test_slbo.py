@@ -1,0 +1,151 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mbdp import MBDP
+from mbdp.agents import trpo
+from mbdp.algorithm import Progress
+from mbdp.baselines import slbo
+from mbdp.envs.tasks import task_of
+from mbdp.envs.toy import POINT_MASS
+from mbdp.models import ensemble
+from mbdp.models.fit import scaling_of
+from mbdp.replay import pack
+from mbdp.types import Spec, Transition
+from tests.conftest import TINY_SLBO, linear_system
+
+SPEC = Spec(2, 1)
+
+
+def rows_of(episodes: list[int], *, terminated: bool = False) -> np.ndarray:
+    """Episodes of these lengths, in which the first number of an observation counts the steps of all of them."""
+    rows, count = [], 0
+    for length in episodes:
+        for step in range(length):
+            ended = float(terminated and step == length - 1)
+            here, there = np.array([count + step, 1.0]), np.array([count + step + 1, 1.0])
+            rows.append(pack(Transition(here, np.zeros(1), np.float64(0), there, np.float64(ended))))
+        count += length + 10
+    return np.stack(rows)
+
+
+def test_a_sequence_never_spans_two_episodes():
+    assert slbo.sequences(rows_of([3, 1, 4]), SPEC, 2, np.array([], int)).tolist() == [0, 1, 4, 5, 6]
+
+
+def test_a_sequence_never_goes_on_after_a_termination():
+    rows = rows_of([2, 2], terminated=True)
+    rows[2:, :2] -= [10, 0]  # as if the second episode began where the first ended
+    rows[2:, -3:-1] -= [10, 0]
+    assert slbo.sequences(rows, SPEC, 2, np.array([], int)).tolist() == [0, 2]
+
+
+def test_a_sequence_has_no_row_that_is_held_out():
+    assert slbo.sequences(rows_of([6]), SPEC, 2, np.array([3])).tolist() == [0, 1, 4]
+
+
+def test_episodes_start_where_nothing_led_to():
+    assert slbo.episode_starts(rows_of([3, 1, 4]), SPEC)[:, 0].tolist() == [0, 13, 24]
+
+
+def deterministic(members: int = 2) -> ensemble.Ensemble:
+    model = ensemble.create(SPEC, members=members, width=16, depth=1, deterministic=True, key=jax.random.key(0))
+    return ensemble.Ensemble(model.members, scaling_of(linear_system(400).rows[:400], SPEC))
+
+
+def test_the_loss_is_the_mean_norm_of_the_errors_along_the_models_own_path():
+    model = deterministic(1)
+    member = jax.tree.map(lambda x: x[0], model.members)
+    rows = linear_system(400).rows[:2]
+    real = Transition(*(jnp.asarray(x)[None] for x in slbo.unpack(rows, SPEC)))
+    observation, norms = real.observation[:, 0], []
+    for ahead in range(2):
+        normal = ensemble.predict(member, model.scaling, observation, real.action[:, ahead])
+        now = Transition(*(x[:, ahead] for x in real))
+        norms.append(np.sqrt(np.mean((normal.mean - slbo.scaled_targets(model.scaling, now)) ** 2)))
+        observation, *_ = ensemble.sample(normal, model.scaling, observation, noise=jnp.zeros(3))
+    decay = slbo.WEIGHT_DECAY * sum(float(jnp.sum(w**2)) for w in member.network.weights)
+    got = slbo.loss_over_several_steps(member, model.scaling, real, False)
+    assert float(got) == pytest.approx(np.mean(norms) + decay, rel=1e-4)
+
+
+def test_the_model_learns_a_linear_system_over_two_steps():
+    d_env = linear_system(400)
+    model = deterministic()
+    optimiser = slbo.create_optimiser(model, 3e-3)
+    places = np.random.default_rng(0).integers(0, 400, (300, 2, 32, 1))
+    _, _, first = slbo.fit_over_several_steps(
+        model, optimiser, d_env.rows[places[:1]], spec=SPEC, learning_rate=3e-3, learn_termination=False
+    )
+    members, _, _ = slbo.fit_over_several_steps(
+        model, optimiser, d_env.rows[places], spec=SPEC, learning_rate=3e-3, learn_termination=False
+    )
+    _, _, last = slbo.fit_over_several_steps(
+        ensemble.Ensemble(members, model.scaling),
+        optimiser,
+        d_env.rows[places[:1]],
+        spec=SPEC,
+        learning_rate=3e-3,
+        learn_termination=False,
+    )
+    assert float(last) < 0.2 * float(first)
+
+
+def imagined(starts: jax.Array) -> slbo.Path:
+    agent = trpo.create(SPEC, width=8, depth=1, value_width=8, value_learning_rate=1e-3, key=jax.random.key(0))
+    ends_sometimes = lambda observation, action, following: action[..., 0] > 0.5  # noqa: E731
+    return slbo.imagine(deterministic(), agent.actor, starts, termination=ends_sometimes, key=jax.random.key(1))
+
+
+def test_an_imagined_episode_that_ends_is_followed_by_a_new_one():
+    starts = jnp.full((30, 3, 2), 0.35)
+    path = imagined(starts)
+    assert 0 < int(path.terminated.sum()) < path.terminated.size
+    after = np.asarray(path.observation[1:])[np.asarray(path.terminated[:-1])]
+    np.testing.assert_allclose(after, 0.35, rtol=1e-6)
+    going_on = ~np.asarray(path.terminated[:-1])
+    np.testing.assert_array_equal(np.asarray(path.observation[1:])[going_on], np.asarray(path.following[:-1])[going_on])
+
+
+def test_a_bout_of_learning_comes_in_rounds_of_which_the_last_is_settled():
+    seen: list[Progress] = []
+    MBDP(POINT_MASS, algo="slbo", **TINY_SLBO).learn(41, callback=lambda _, progress: seen.append(progress))
+    pieces = [(one.outcome is not None, one.settled) for one in seen if one.step == 40]
+    assert pieces == [(True, False), (False, False), (False, True)]
+    assert all(one.settled for one in seen if one.step not in (20, 40))
+
+
+def test_nothing_is_learned_between_bouts():
+    agent = MBDP(POINT_MASS, algo="slbo", **TINY_SLBO).learn(20)
+    before = agent.policy().weights
+    assert all(np.array_equal(a, b) for a, b in zip(before, agent.learn(19).policy().weights, strict=True))
+    assert not np.array_equal(before[0], agent.learn(1).policy().weights[0])
+
+
+def test_a_member_that_model_dropout_drops_never_imagines():
+    model = deterministic(3)
+    poisoned = ensemble.Ensemble(jax.tree.map(lambda x: x.at[1].set(jnp.nan), model.members), model.scaling)
+    agent = trpo.create(SPEC, width=8, depth=1, value_width=8, value_learning_rate=1e-3, key=jax.random.key(0))
+    never = task_of("HalfCheetah-v5").termination
+    starts = jnp.zeros((50, 4, 2))
+    path = slbo.imagine(poisoned[[0, 2]], agent.actor, starts, termination=never, key=jax.random.key(0))
+    assert np.isfinite(path.following).all()
+
+
+@pytest.mark.parametrize(("alpha", "share"), [(0.0, 1.0), (0.25, 0.75)])
+def test_rollout_dropout_decides_which_imagined_samples_count(alpha, share, monkeypatch):
+    weights = []
+    update = trpo.update
+
+    def watched(agent, samples, **settings):
+        jax.debug.callback(lambda weight: weights.append(float(weight)), jnp.mean(samples.weight))
+        return update(agent, samples, **settings)
+
+    monkeypatch.setattr(trpo, "update", watched)
+    slbo.improve.clear_cache()
+    MBDP(POINT_MASS, algo="slbo", alpha=alpha, **TINY_SLBO).learn(20)
+    jax.effects_barrier()
+    slbo.improve.clear_cache()
+    assert weights
+    np.testing.assert_allclose(weights, share, atol=0.02)
