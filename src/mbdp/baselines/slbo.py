@@ -156,6 +156,7 @@ def _round(learner: Learner, config: Config, termination: Termination | None, se
         **settings,
     )
     learner.agent = Agent(policy, learner.agent.noise)
+    metrics["imagination/kept_fraction"] = train.pop("kept_fraction")
     return metrics | {f"train/{name}": x for name, x in train.items()}
 
 
@@ -266,7 +267,7 @@ def improve(
         agent, error = trpo.fit_value(agent, samples, steps=value_steps, learning_rate=value_learning_rate)
         agent, metrics = trpo.update(agent, samples, kl_bound=kl_bound, entropy_bonus=entropy_bonus)
         imagined = {"reward_mean": jnp.mean(path.reward), "q_mean": jnp.mean(value), "critic_loss": error}
-        return agent, metrics | imagined | {"ended": jnp.mean(ended)}
+        return agent, metrics | imagined | {"ended": jnp.mean(ended), "kept_fraction": jnp.mean(kept)}
 
     agent, metrics = jax.lax.scan(step, agent, (starts, jax.random.split(key, len(starts))))
     return agent, jax.tree.map(jnp.mean, metrics)
