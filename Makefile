@@ -33,7 +33,7 @@ test-peers: .venv-peers/installed
 
 .venv-peers/installed: pyproject.toml constraints.txt constraints-peers.txt
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,onnx,sb3]' onnx
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,onnx,sb3,sbx]' onnx
 	touch $@
 
 # Fifty times kill -9, resumed each time: about ten minutes.
