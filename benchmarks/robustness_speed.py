@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 
 from mbdp.envs import tasks
@@ -60,12 +61,15 @@ def measure(policy: Any, env_id: str, args: argparse.Namespace) -> dict[str, Any
     """Steps per second of every way in every round, and what they were measured with."""
     scale = [round(float(value), 10) for value in np.linspace(0.5, 1.5, args.values)]
 
-    def grid(workers: int) -> int:
+    def grid(policy: Any, workers: int) -> int:
         axes = {"mass": scale, "friction": scale}
         return int(evaluate_grid(policy, env_id, axes, args.episodes, workers=workers).lengths.sum())
 
-    ways: dict[str, Callable[[], int]] = {"plain_loop": lambda: plain_loop(policy, env_id, scale, args.plain_episodes)}
-    ways |= {f"{workers}_workers": lambda workers=workers: grid(workers) for workers in args.workers}
+    def plain(policy: Any) -> int:
+        return plain_loop(policy, env_id, scale, args.plain_episodes)
+
+    ways: dict[str, Callable[[], int]] = {"plain_loop": lambda: plain(policy)}
+    ways |= {f"{workers}_workers": lambda workers=workers: grid(policy, workers) for workers in args.workers}
     load = os.getloadavg()[0]
     rounds = [{name: timed(way) for name, way in ways.items()} for _ in range(args.rounds)]
     speeds = {name: [round(row[name][0] / row[name][1]) for row in rounds] for name in ways}
@@ -78,6 +82,10 @@ def measure(policy: Any, env_id: str, args: argparse.Namespace) -> dict[str, Any
             name: [round(one / plain, 2) for one, plain in zip(speeds[name], speeds["plain_loop"], strict=True)]
             for name in ways
             if name != "plain_loop"
+        },
+        "cpu_microseconds_per_step": {
+            "plain_loop": where_time_goes(policy, plain),
+            "1_workers": where_time_goes(policy, lambda clocked: grid(clocked, 1)),
         },
         "cores": os.cpu_count(),
         "load_of_other_programs_before": round(load, 2),
@@ -104,6 +112,32 @@ def plain_loop(policy: Any, env_id: str, scale: Sequence[float], episodes: int) 
 def timed(way: Callable[[], int]) -> tuple[int, float]:
     started = time.perf_counter()
     return way(), time.perf_counter() - started
+
+
+def where_time_goes(policy: Any, way: Callable[[Any], int]) -> dict[str, float]:
+    """CPU time per step that physics, the policy and all the rest take in this process."""
+    spent = dict.fromkeys(("physics", "policy", "rest"), 0.0)
+
+    def clocked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            started = time.process_time()
+            answer = function(*args, **options)
+            spent[name] += time.process_time() - started
+            return answer
+
+        return call
+
+    act: Any = clocked("policy", policy)
+    act.rows_are_independent = getattr(policy, "rows_are_independent", False)
+    physics = mujoco.mj_step
+    mujoco.mj_step = clocked("physics", physics)
+    started = time.process_time()
+    try:
+        steps = way(act)
+    finally:
+        mujoco.mj_step = physics
+    spent["rest"] = time.process_time() - started - spent["physics"] - spent["policy"]
+    return {name: round(seconds / steps * 1e6, 1) for name, seconds in spent.items()}
 
 
 def random_policy(env_id: str) -> Policy:
