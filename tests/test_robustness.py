@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -93,6 +94,20 @@ def test_the_numbers_do_not_depend_on_the_number_of_workers():
         np.testing.assert_array_equal(one.lengths, other.lengths)
     assert calls == sorted(calls)
     assert calls[-1] == (8, 8)
+
+
+def test_a_worker_that_is_killed_is_replaced_and_no_episode_is_missing():
+    policy, axes = make_policy((17, 64, 6)), {"mass": [0.9, 1.0, 1.1, 1.2]}
+    killed = []
+
+    def kill_one(done, total):
+        if done and not killed:
+            killed.append(multiprocessing.active_children()[0])
+            killed[0].kill()
+
+    with pytest.warns(UserWarning, match="a worker process was killed"):
+        grid = evaluate_grid(policy, "HalfCheetah-v5", axes, episodes=6, seed=4, workers=2, progress=kill_one)
+    np.testing.assert_array_equal(grid.returns, evaluate_grid(policy, "HalfCheetah-v5", axes, 6, 4).returns)
 
 
 def test_returns_are_shaped_like_the_axes_and_episodes():

@@ -5,7 +5,8 @@ import math
 import multiprocessing
 import os
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from mbdp.lanes import BatchPolicy, EnvMaker, Job, Outcome, Worlds, run_episodes
 from mbdp.types import BadInput
 
 Progress = Callable[[int, int], None]  # episodes done, episodes in all
+ATTEMPTS = 3  # to run what a killed process has left undone
 REFRESH = 0.2  # seconds between two reports of progress
 LEAST, MOST = 4, 256  # episodes that a process takes at a time, whatever the number of processes
 
@@ -53,21 +55,44 @@ def _run_in_workers(
     except Exception as error:
         raise BadInput(f"the policy cannot be sent to other processes, so use one worker: {one_line(error)}") from error
     parts = list(itertools.product(range(len(policies)), _chunks(jobs)))
-    context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
-    counts = context.RawArray("q", len(parts))  # episodes done of each part; without a lock that might die locked
+    counts = multiprocessing.RawArray("q", len(parts))  # episodes done; without a lock that might die locked
     outcomes: dict[int, list[Outcome]] = {}
+    for attempt in range(ATTEMPTS):
+        missing = {part: parts[part] for part in range(len(parts)) if part not in outcomes}
+        try:
+            _run_parts(missing, outcomes, shipped, counts, batch, progress, workers)
+            break
+        except BrokenProcessPool as error:
+            if attempt + 1 == ATTEMPTS or not sum(counts):
+                reason = 'memory ran out, or a script lacks `if __name__ == "__main__":` around its calls'
+                raise BadInput(f"a worker process ended before its work was done: {reason}") from error
+            warnings.warn("a worker process was killed; the episodes it had not handed in are run again", stacklevel=4)
+            counts[:] = [len(outcomes.get(part, ())) for part in range(len(parts))]
+    in_turn = [[outcomes[part] for part, (i, _) in enumerate(parts) if i == policy] for policy in range(len(policies))]
+    return [_in_order(chunks) for chunks in in_turn]
+
+
+def _run_parts(
+    parts: Mapping[int, tuple[int, Sequence[Job]]],
+    outcomes: dict[int, list[Outcome]],
+    shipped: bytes,
+    counts: Any,
+    batch: int,
+    progress: Progress,
+    workers: int,
+) -> None:
+    """Add the outcomes of all parts, each a policy and its jobs; those that came before a failure stay."""
+    context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
+    total = sum(counts[:]) + sum(len(chunk) for _, chunk in parts.values())
     pool = ProcessPoolExecutor(min(workers, len(parts)), context, _receive, (shipped, counts))
     try:
         with _one_thread_each():
-            futures = {pool.submit(_run_part, part, *parts[part], batch): part for part in range(len(parts))}
+            futures = {pool.submit(_run_part, part, *what, batch): part for part, what in parts.items()}
         running = set(futures)
         while running:
             done, running = wait(running, REFRESH, FIRST_COMPLETED)
             outcomes |= {futures[future]: future.result() for future in done}
-            progress(sum(counts), len(policies) * len(jobs))
-    except BrokenProcessPool as error:
-        reason = 'memory ran out, or a script lacks `if __name__ == "__main__":` around its calls'
-        raise BadInput(f"a worker process ended before its work was done: {reason}") from error
+            progress(sum(counts), total)
     except BaseException:
         # After Ctrl-C or an error nobody waits for the episodes that are under way.
         pool.shutdown(wait=False, cancel_futures=True)
@@ -75,8 +100,6 @@ def _run_in_workers(
             process.terminate()
         raise
     pool.shutdown()
-    in_turn = [[outcomes[part] for part, (i, _) in enumerate(parts) if i == policy] for policy in range(len(policies))]
-    return [_in_order(chunks) for chunks in in_turn]
 
 
 def _chunks(jobs: Sequence[Job]) -> list[Sequence[Job]]:
