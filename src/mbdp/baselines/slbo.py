@@ -25,8 +25,8 @@ from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble, Member, Scaling, predict
 from mbdp.models.fit import create_optimiser, examination, scaled_targets, scaling_of, score, split
 from mbdp.replay import Replay, unpack
-from mbdp.rollout import Termination, ends, predict_with_one_member
-from mbdp.types import BadInput, Spec, Transition
+from mbdp.rollout import ends, predict_with_one_member
+from mbdp.types import BadInput, Spec, Termination, Transition
 
 PULL, PUSH = 0.15, 0.3  # of the Ornstein-Uhlenbeck noise that explores
 WEIGHT_DECAY, GRADIENT_NORM = 1e-5, 2.0
