@@ -4,7 +4,7 @@ import pytest
 
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble
-from mbdp.models.fit import Budget, Score, create_optimiser, descend, fit, scaling_of, score, split
+from mbdp.models.fit import Budget, Score, create_optimiser, descend_one, fit, scaling_of, score, split
 from mbdp.replay import Replay
 from tests.conftest import linear_system
 
@@ -108,9 +108,9 @@ def test_every_member_has_data_even_at_the_first_rows():
 
 def test_nothing_is_compiled_again_as_data_grows():
     fitted(linear_system(100), FIXED)
-    compiled = descend._cache_size(), score._cache_size()
+    compiled = descend_one._cache_size(), score._cache_size()
     fitted(linear_system(300), FIXED)
-    assert (descend._cache_size(), score._cache_size()) == compiled
+    assert (descend_one._cache_size(), score._cache_size()) == compiled
 
 
 def test_a_constant_reward_is_predicted_as_that_constant():

@@ -1,3 +1,5 @@
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -193,3 +195,22 @@ def test_a_growing_horizon_compiles_nothing():
     compiled = _imagine_rows._cache_size()
     imagine(horizon=4)
     assert _imagine_rows._cache_size() == compiled
+
+
+def in_blocks_of_few_rows(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Imagined:
+    monkeypatch.setattr("mbdp.rollout.BLOCK", 25)  # five starts of the twelve
+    return imagine(PLAN._replace(**changes))
+
+
+def test_blocks_leave_no_start_out(monkeypatch):
+    first = transitions(in_blocks_of_few_rows(monkeypatch)).observation[0]
+    np.testing.assert_array_equal(first, np.broadcast_to(STARTS[:, None], first.shape))
+
+
+def test_one_member_for_a_step_is_one_for_all_blocks(monkeypatch):
+    assert all(len(np.unique(step)) == 1 for step in who(in_blocks_of_few_rows(monkeypatch, member_per="step")))
+
+
+def test_blocks_have_noise_of_their_own(monkeypatch):
+    actions = transitions(in_blocks_of_few_rows(monkeypatch)).action[0]
+    assert len(np.unique(actions)) == actions.size

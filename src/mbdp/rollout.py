@@ -12,11 +12,13 @@ from mbdp.agents.sac import sample_action
 from mbdp.dropout import rollout_dropout
 from mbdp.models.ensemble import Ensemble, Normal, predict, sample
 from mbdp.networks import MLP
+from mbdp.parallel import side_by_side
 from mbdp.replay import pack, unpack
 from mbdp.types import Array, Spec, Transition
 
 Group = Literal["state", "members", "batch", "trajectory"]
 MemberPer = Literal["step", "row"]
+BLOCK = 5_000  # rows imagined at once, few enough for a core's cache
 Termination = Callable[[Any, Any, Any], Any]  # (observation, action, next observation) -> True where the episode ends
 
 
@@ -45,14 +47,16 @@ def rollout(model: Ensemble, actor: MLP, starts: np.ndarray, *, horizon: int, pl
     goes on from one that survives the dropout.
     """
     samples = len(model) if plan.group == "members" else plan.samples
-    observation = jnp.broadcast_to(starts[:, None], (len(starts), samples, starts.shape[-1]))
-    alive = jnp.ones(observation.shape[:2], bool)
-    imagine = _imagine_members if plan.group == "members" else _imagine_rows
-    steps = []
-    for key_step in jax.random.split(key, horizon):
-        observation, alive, step = imagine(model, actor, observation, alive, plan=plan, key=key_step)
-        steps.append(step)
-    return Imagined(*(np.stack(field) for field in zip(*steps, strict=True)))
+    blocks = -(-len(starts) * samples // BLOCK)
+    states = -(-len(starts) // blocks)
+    filled = np.resize(starts, (blocks * states, starts.shape[-1]))  # the few beyond are computed and not used
+    key_member, key_blocks = jax.random.split(key)
+
+    def imagine(block: tuple[np.ndarray, jax.Array]) -> Imagined:
+        return _rollout_block(model, actor, *block, samples, plan, jax.random.split(key_member, horizon))
+
+    parts = side_by_side(imagine, zip(np.split(filled, blocks), jax.random.split(key_blocks, blocks), strict=True))
+    return Imagined(*(np.concatenate(field, axis=1)[:, : len(starts)] for field in zip(*parts, strict=True)))
 
 
 def surviving_rows(imagined: Imagined, spec: Spec, plan: Plan, *, discount: float) -> np.ndarray:
@@ -70,18 +74,51 @@ def surviving_rows(imagined: Imagined, spec: Spec, plan: Plan, *, discount: floa
     return imagined.rows[mask.reshape(valid.shape)]
 
 
+def _rollout_block(
+    model: Ensemble,
+    actor: MLP,
+    starts: np.ndarray,
+    key: jax.Array,
+    samples: int,
+    plan: Plan,
+    keys_member: jax.Array,
+) -> Imagined:
+    """The rollouts from some of the starts; one member for all rows of a step is one for all blocks."""
+    observation = jnp.broadcast_to(starts[:, None], (len(starts), samples, starts.shape[-1]))
+    alive = jnp.ones(observation.shape[:2], bool)
+    imagine = _imagine_members if plan.group == "members" else _imagine_rows
+    steps = []
+    for key_step, key_member in zip(jax.random.split(key, len(keys_member)), keys_member, strict=True):
+        key_noise, key_rest = jax.random.split(key_step)
+        # Drawn in a call of its own: fused into what uses it, the same noise costs more.
+        noise = jax.random.normal(key_noise, (*observation.shape[:2], observation.shape[-1] + 1))
+        keys = key_member, key_rest
+        observation, alive, step = imagine(model, actor, observation, alive, noise, plan=plan, keys=keys)
+        steps.append(step)
+    return Imagined(*(np.stack(field) for field in zip(*steps, strict=True)))
+
+
 @partial(jax.jit, static_argnames="plan")
 def _imagine_rows(
-    model: Ensemble, actor: MLP, observation: jax.Array, alive: jax.Array, *, plan: Plan, key: jax.Array
+    model: Ensemble,
+    actor: MLP,
+    observation: jax.Array,
+    alive: jax.Array,
+    noise: jax.Array,
+    *,
+    plan: Plan,
+    keys: tuple[jax.Array, jax.Array],
 ) -> tuple[jax.Array, jax.Array, Imagined]:
     """One step of every rollout, each with a member of its own or all with one, as the plan says."""
-    key_action, key_member, key_noise, key_end = jax.random.split(key, 4)
+    key_one, key_rest = keys
+    key_action, key_row, key_end = jax.random.split(key_rest, 3)
     flat = observation.reshape(-1, observation.shape[-1])
     action, _ = sample_action(actor, flat, key=key_action)
-    by = predict_with_one_member if plan.member_per == "step" else _predict_with_a_member_per_row
-    normal = by(model, flat, action, key=key_member)
-    noise = jax.random.normal(key_noise, normal.mean.shape)
-    following, reward, bounded = sample(normal, model.scaling, flat, noise=noise)
+    if plan.member_per == "step":
+        normal = predict_with_one_member(model, flat, action, key=key_one)
+    else:
+        normal = _predict_with_a_member_per_row(model, flat, action, key=key_row)
+    following, reward, bounded = sample(normal, model.scaling, flat, noise=noise.reshape(normal.mean.shape))
     terminated = ends(plan.termination, flat, action, following, normal.terminated_logit, key=key_end)
     rows = pack(Transition(flat, action, reward, following, terminated))
     shape = observation.shape[:2]
@@ -91,15 +128,21 @@ def _imagine_rows(
 
 @partial(jax.jit, static_argnames="plan")
 def _imagine_members(
-    model: Ensemble, actor: MLP, observation: jax.Array, alive: jax.Array, *, plan: Plan, key: jax.Array
+    model: Ensemble,
+    actor: MLP,
+    observation: jax.Array,
+    alive: jax.Array,
+    noise: jax.Array,
+    *,
+    plan: Plan,
+    keys: tuple[jax.Array, jax.Array],
 ) -> tuple[jax.Array, jax.Array, Imagined]:
     """One step of every rollout in every member; all samples of a state go on from one survivor."""
-    key_action, key_noise, key_end, key_survivor = jax.random.split(key, 4)
+    key_action, key_end, key_survivor = jax.random.split(keys[1], 3)
     action, _ = sample_action(actor, observation[:, 0], key=key_action)
     action = jnp.broadcast_to(action[:, None], (*observation.shape[:2], action.shape[-1]))
     normal = model(jnp.moveaxis(observation, 1, 0), jnp.moveaxis(action, 1, 0))
     normal = Normal(*(jnp.moveaxis(x, 0, 1) for x in normal))
-    noise = jax.random.normal(key_noise, normal.mean.shape)
     following, reward, bounded = sample(normal, model.scaling, observation, noise=noise)
     terminated = ends(plan.termination, observation, action, following, normal.terminated_logit, key=key_end)
     step = Imagined(pack(Transition(observation, action, reward, following, terminated)), alive, bounded & alive)

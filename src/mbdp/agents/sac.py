@@ -58,13 +58,19 @@ def create(
 
 def sample_action(actor: MLP, observation: jax.Array, *, key: jax.Array) -> tuple[jax.Array, jax.Array]:
     """A stochastic action in [-1, 1] and its log-probability."""
-    mean, log_std = jnp.split(actor(observation), 2, axis=-1)
+    output = actor(observation)
+    return squash(output, jax.random.normal(key, (*output.shape[:-1], output.shape[-1] // 2)))
+
+
+def squash(output: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The action that an actor's output and standard normal noise make, and its log-probability."""
+    mean, log_std = jnp.split(output, 2, axis=-1)
     log_std = jnp.clip(log_std, *LOG_STD_RANGE)
-    noise = jax.random.normal(key, mean.shape)
     raw = mean + noise * jnp.exp(log_std)
     log_density = -0.5 * (noise**2 + jnp.log(2 * jnp.pi)) - log_std
-    # log(1 - tanh(x)^2) in a form that does not underflow
-    log_jacobian = 2 * (jnp.log(2.0) - raw - jax.nn.softplus(-2 * raw))
+    # log(1 - tanh(x)^2) in a form that does not underflow; log1p would gain no digits here and costs far more
+    size = jnp.abs(raw)
+    log_jacobian = 2 * (jnp.log(2.0) - size - jnp.log(1 + jnp.exp(-2 * size)))
     return jnp.tanh(raw), jnp.sum(log_density - log_jacobian, axis=-1)
 
 
@@ -112,16 +118,17 @@ def update(
     optimiser = optax.adam(learning_rate)
 
     def step(agent: Agent, inputs: tuple[jax.Array, jax.Array]) -> tuple[Agent, dict[str, jax.Array]]:
-        rows, key = inputs
-        key_actor, *keys_critic = jax.random.split(key, 1 + actor_every)
-        for some, key_critic in zip(rows, keys_critic, strict=True):
+        rows, (noise_actor, *noise_critic) = inputs
+        for some, noise in zip(rows, noise_critic, strict=True):
             batch = unpack(some, spec)
-            agent, critic_metrics = update_critic(agent, batch, optimiser, discount=discount, tau=tau, key=key_critic)
-        agent, actor_metrics = update_actor(agent, batch, optimiser, target_entropy=target_entropy, key=key_actor)
+            agent, critic_metrics = update_critic(agent, batch, optimiser, discount=discount, tau=tau, noise=noise)
+        agent, actor_metrics = update_actor(agent, batch, optimiser, target_entropy=target_entropy, noise=noise_actor)
         return agent, critic_metrics | actor_metrics
 
     groups = minibatches.reshape(-1, actor_every, *minibatches.shape[1:])
-    agent, metrics = jax.lax.scan(step, agent, (groups, jax.random.split(key, len(groups))))
+    # All noise at once: drawn inside the scan, the same numbers cost more.
+    noise = jax.random.normal(key, (len(groups), 1 + actor_every, minibatches.shape[1], spec.action_size))
+    agent, metrics = jax.lax.scan(step, agent, (groups, noise))
     return agent, jax.tree.map(jnp.mean, metrics)
 
 
@@ -132,10 +139,10 @@ def update_critic(
     *,
     discount: float,
     tau: float,
-    key: jax.Array,
+    noise: jax.Array,
 ) -> tuple[Agent, dict[str, jax.Array]]:
     """Towards r + gamma (1 - terminated) (min Q_target(s', a') - temperature log pi(a'|s')): time limits bootstrap."""
-    next_action, next_log_probability = sample_action(agent.actor, batch.next_observation, key=key)
+    next_action, next_log_probability = squash(agent.actor(batch.next_observation), noise)
     next_q = jnp.min(q_values(agent.target_critic, batch.next_observation, next_action), axis=0)
     next_value = next_q - jnp.exp(agent.log_temperature) * next_log_probability
     target = batch.reward + discount * (1 - batch.terminated) * next_value
@@ -153,13 +160,13 @@ def update_critic(
 
 
 def update_actor(
-    agent: Agent, batch: Transition, optimiser: optax.GradientTransformation, *, target_entropy: float, key: jax.Array
+    agent: Agent, batch: Transition, optimiser: optax.GradientTransformation, *, target_entropy: float, noise: jax.Array
 ) -> tuple[Agent, dict[str, jax.Array]]:
     """Actor towards high soft value, temperature towards the target entropy."""
     temperature = jnp.exp(agent.log_temperature)
 
     def actor_loss(actor: MLP) -> tuple[jax.Array, jax.Array]:
-        action, log_probability = sample_action(actor, batch.observation, key=key)
+        action, log_probability = squash(actor(batch.observation), noise)
         q = jnp.min(q_values(agent.critic, batch.observation, action), axis=0)
         return jnp.mean(temperature * log_probability - q), -jnp.mean(log_probability)
 

@@ -9,6 +9,7 @@ import numpy as np
 import optax
 
 from mbdp.models.ensemble import Ensemble, Member, Scaling, predict
+from mbdp.parallel import side_by_side
 from mbdp.replay import Replay, unpack
 from mbdp.types import Spec, Transition
 
@@ -107,29 +108,51 @@ def loss(member: Member, scaling: Scaling, batch: Transition, learn_termination:
     return likelihood + bounds + decay + learn_termination * termination
 
 
-@partial(jax.jit, static_argnames=("spec", "budget"))
 def descend(
     model: Ensemble,
     optimiser: optax.OptState,
     rows: jax.Array,
-    indices: jax.Array,
+    indices: np.ndarray,
     steps: int,
     spec: Spec,
     budget: Budget,
 ) -> tuple[Member, optax.OptState]:
     """`steps` Adam steps; step i of a member uses rows indices[member, i * batch : (i + 1) * batch]."""
+    chosen = jnp.asarray(indices)
+
+    def one(member: int) -> tuple[Member, optax.OptState]:
+        return descend_one(member, model, optimiser, rows, chosen, steps, spec=spec, budget=budget)
+
+    # Member by member, because the memory of one Adam fits into a core's cache and that of all does not.
+    ways = side_by_side(one, range(len(model)))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves) if leaves[0].ndim else leaves[0], *ways)
+
+
+@partial(jax.jit, static_argnames=("spec", "budget"))
+def descend_one(
+    number: int,
+    model: Ensemble,
+    optimiser: optax.OptState,
+    rows: jax.Array,
+    indices: jax.Array,
+    steps: int,
+    *,
+    spec: Spec,
+    budget: Budget,
+) -> tuple[Member, optax.OptState]:
+    """The descent of one member."""
     adam = optax.adam(budget.learning_rate)
-    gradients = jax.vmap(
-        jax.grad(lambda member, batch: loss(member, model.scaling, batch, budget.learn_termination)),
-    )
+    gradient = jax.grad(lambda member, batch: loss(member, model.scaling, batch, budget.learn_termination))
+    own = indices[number]
 
     def step(i: jax.Array, carry: tuple[Member, optax.OptState]) -> tuple[Member, optax.OptState]:
-        members, optimiser = carry
-        chosen = jax.lax.dynamic_slice_in_dim(indices, i * budget.batch, budget.batch, axis=1)
-        changes, optimiser = adam.update(gradients(members, unpack(rows[chosen], spec)), optimiser)
-        return optax.apply_updates(members, changes), optimiser
+        member, optimiser = carry
+        chosen = jax.lax.dynamic_slice_in_dim(own, i * budget.batch, budget.batch)
+        changes, optimiser = adam.update(gradient(member, unpack(rows[chosen], spec)), optimiser)
+        return optax.apply_updates(member, changes), optimiser
 
-    return jax.lax.fori_loop(0, steps, step, (model.members, optimiser))
+    start = jax.tree.map(lambda leaf: leaf[number] if leaf.ndim else leaf, (model.members, optimiser))
+    return jax.lax.fori_loop(0, steps, step, start)
 
 
 def examination(rows: np.ndarray, held_out: np.ndarray, rng: np.random.Generator) -> tuple[jax.Array, jax.Array]:
