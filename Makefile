@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-peers torture check format clean
+.PHONY: setup demo test test-peers bench torture check format clean
 
 setup: .venv/installed
 
@@ -31,10 +31,17 @@ format: setup
 test-peers: .venv-peers/installed
 	.venv-peers/bin/python -m pytest tests/peers
 
+# mbrl asks for much that nothing here uses, so it comes without its dependencies, beside the few that it imports.
 .venv-peers/installed: pyproject.toml constraints.txt constraints-peers.txt
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,onnx,sb3]' onnx
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,onnx,sb3,sbx]' onnx hydra-core termcolor tqdm
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-peers.txt --no-deps mbrl
 	touch $@
+
+# Speed against the peers, and what a run costs: about fifteen minutes on two cores with nothing else to do.
+bench: .venv-peers/installed
+	.venv-peers/bin/python -m benchmarks.speed
+	.venv-peers/bin/python -m benchmarks.run_cost
 
 # Fifty times kill -9, resumed each time: about ten minutes.
 torture: setup

@@ -13,15 +13,15 @@ from mbdp.analysis.curves import draw_curves, read_curve
 
 RESULTS = Path(__file__).parent.parent / "results"
 HEADER = "| method | run | env steps | last return | best return | first at 95 % of best |"
+SYSTEMS = ("MBDP", "MBPO", "SAC", "STEVE", "SLBO")
 FIGURES = {
-    "inverted_pendulum.png": {"MBDP": "inverted_pendulum/mbdp"},
+    "inverted_pendulum.png": {name: f"inverted_pendulum/{name.lower()}" for name in SYSTEMS},
     "hopper.png": {"MBDP, default preset": "hopper/default", "MBDP, paper preset": "hopper/paper"},
     "groupings.png": {
         "no dropout": "groupings/no-dropout",
-        "members": "groupings/members",
+        "members": "hopper/default",
         "state": "groupings/state",
         "batch": "groupings/batch",
-        "trajectory": "groupings/trajectory",
     },
 }
 

@@ -4,7 +4,7 @@ PETS learns an ensemble of models and plans by trying action sequences in it. Mo
 planning may use; rollout dropout makes it cautious, because the most hopeful imagined returns of a sequence no longer
 count. Nothing else of mbdp is used but its point mass, which is where they balance.
 
-    pip install mbdp torch hydra-core omegaconf && pip install --no-deps mbrl
+    pip install mbdp torch hydra-core termcolor tqdm && pip install --no-deps mbrl
     python examples/borrow_the_dropout.py
 """
 

@@ -104,6 +104,10 @@ def test_other_methods_train_by_the_same_command(algo, tmp_path):
         (["train", POINT_MASS, "--seed", "-3"], "seed must be a whole number"),
         (["train", POINT_MASS, "--seed", "one"], "invalid int value: 'one'"),
         (["train", POINT_MASS, "--algo", "ppo"], "invalid choice: 'ppo'"),
+        (["train", POINT_MASS, "--algo", "slbo", "--rollouts", "5"], "slbo has no setting 'rollouts'; it has steps,"),
+        (["train", POINT_MASS, "--algo", "slbo", "--beta", "0.2"], "members must be at least 2 for beta=0.2"),
+        (["train", POINT_MASS, "--expansion", "3"], "mbdp has no setting 'expansion'"),
+        (["train", POINT_MASS, "--algo", "steve", "--expansion", "0"], "expansion must be a whole number, at least 1"),
         (["train", POINT_MASS, "--out", "/dev/null/runs"], "--out: "),
         (["train", POINT_MASS, "--episodes", "0"], "at least 1"),
         (["train"], "required: ENV"),
@@ -121,7 +125,7 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys):
 
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["evaluate", "--help"], ["--version"]])
 def test_help_explains_itself(arguments):
-    done = subprocess.run([sys.executable, "-m", "mbdp.experiments.cli", *arguments], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "mbdp", *arguments], capture_output=True, text=True)
     assert done.returncode == 0
     assert "mbdp" in done.stdout
 

@@ -65,6 +65,20 @@ def test_a_number_that_is_not_finite_is_not_stored_and_ends_the_episode(reward):
     assert (world.faults, world.episode) == (2, 2)
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 1e300])
+def test_an_observation_that_is_not_finite_is_not_stored_and_ends_the_episode(number):
+    class Blind(PointMass):
+        def step(self, action):
+            observation, *rest = super().step(action)
+            return (np.full(2, number) if world.episode == 0 else observation), *rest
+
+    world = World(Blind(), 0)
+    rows = walk(world, 3)
+    assert len(rows) == 2
+    assert np.isfinite(rows).all()
+    assert (world.faults, world.episode) == (1, 1)
+
+
 def test_an_environment_that_only_gives_nan_is_given_up_on():
     world = World(Faulty(float("nan"), period=1), seed=7)
     with pytest.raises(BadInput, match=rf"Faulty at step {MOST_FAULTS} \(seed 7, .*NaN or infinity"):

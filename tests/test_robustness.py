@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -7,16 +8,18 @@ import numpy as np
 import pytest
 
 from mbdp.envs.perturb import perturb
+from mbdp.envs.tasks import make, spec_of
 from mbdp.robustness import evaluate_grid, evaluate_grids
 from mbdp.types import BadInput
 from tests.test_policy import make_policy
+from tests.test_stepping import IDS
 
 AXES = {"mass": [0.8, 1.0, 1.3], "friction": [0.5, 1.0]}
 
 
 def plain_loop(policy, env_id, cell, seed):
     """What anyone would write to check a number of the grid."""
-    env = perturb(gymnasium.make(env_id), cell) if cell else gymnasium.make(env_id)
+    env = perturb(make(env_id), cell) if cell else make(env_id)
     observation, _ = env.reset(seed=seed)
     total, length, over = 0.0, 0, False
     while not over:
@@ -39,13 +42,34 @@ class Constant:
         return np.full((len(observations), self.size), self.value, np.float32)
 
 
-@pytest.mark.parametrize(("env_id", "sizes"), [("Hopper-v5", (11, 64, 3)), ("HalfCheetah-v5", (17, 256, 256, 6))])
-def test_a_plain_gymnasium_loop_repeats_every_number_to_the_last_bit(env_id, sizes):
-    policy = make_policy(sizes)
-    grid = evaluate_grid(policy, env_id, {"mass": [0.8, 1.2], "friction": [0.5, 1.0]}, episodes=2, seed=7)
-    for (i, mass), (j, friction), e in [((0, 0.8), (1, 1.0), 0), ((1, 1.2), (0, 0.5), 1)]:
-        total, length = plain_loop(policy, env_id, {"mass": mass, "friction": friction}, 7 + e)
+@pytest.mark.parametrize("env_id", IDS)
+def test_a_plain_gymnasium_loop_repeats_every_number_to_the_last_bit(env_id):
+    spec = spec_of(make(env_id))
+    policy = make_policy((spec.observation_size, 64, spec.action_size))
+    grid = evaluate_grid(policy, env_id, {"mass": [0.8, 1.2], "gravity": [0.9, 1.0]}, episodes=2, seed=7)
+    for (i, mass), (j, gravity), e in [((0, 0.8), (1, 1.0), 0), ((1, 1.2), (0, 0.9), 1)]:
+        total, length = plain_loop(policy, env_id, {"mass": mass, "gravity": gravity}, 7 + e)
         assert (grid.returns[i, j, e], grid.lengths[i, j, e]) == (total, length)
+
+
+def test_a_plain_gymnasium_loop_repeats_a_large_network_to_the_last_bit():
+    policy, cell = make_policy((17, 256, 256, 6)), {"mass": 1.2, "friction": 0.5}
+    grid = evaluate_grid(policy, "HalfCheetah-v5", {name: [value] for name, value in cell.items()}, episodes=2, seed=7)
+    assert grid.returns[0, 0, 1] == plain_loop(policy, "HalfCheetah-v5", cell, 8)[0]
+
+
+def test_an_environment_whose_rules_are_not_known_is_repeated_to_the_last_bit():
+    policy, cell = make_policy((23, 64, 7)), {"mass": 1.2}
+    grid = evaluate_grid(policy, lambda: gymnasium.make("Pusher-v5"), {"mass": [1.2]}, episodes=2, seed=7)
+    assert grid.returns[0, 1] == plain_loop(policy, "Pusher-v5", cell, 8)[0]
+
+
+def test_chunks_do_not_change_the_order_of_episodes():
+    policy, masses = make_policy((4, 16, 1)), np.linspace(0.5, 1.5, 90)
+    grid = evaluate_grid(policy, "InvertedPendulum-v5", {"mass": masses}, episodes=3, seed=7)
+    for i in (0, 41, 89):
+        alone = evaluate_grid(policy, "InvertedPendulum-v5", {"mass": [masses[i]]}, episodes=3, seed=7)
+        np.testing.assert_array_equal(grid.lengths[i], alone.lengths[0])
 
 
 def test_the_neutral_cell_is_the_nominal_environment():
@@ -68,7 +92,22 @@ def test_the_numbers_do_not_depend_on_the_number_of_workers():
     for one, other in zip(here, there, strict=True):
         np.testing.assert_array_equal(one.returns, other.returns)
         np.testing.assert_array_equal(one.lengths, other.lengths)
-    assert calls == [(4, 8), (8, 8)]
+    assert calls == sorted(calls)
+    assert calls[-1] == (8, 8)
+
+
+def test_a_worker_that_is_killed_is_replaced_and_no_episode_is_missing():
+    policy, axes = make_policy((17, 64, 6)), {"mass": [0.9, 1.0, 1.1, 1.2]}
+    killed = []
+
+    def kill_one(done, total):
+        if done and not killed:
+            killed.append(multiprocessing.active_children()[0])
+            killed[0].kill()
+
+    with pytest.warns(UserWarning, match="a worker process was killed"):
+        grid = evaluate_grid(policy, "HalfCheetah-v5", axes, episodes=6, seed=4, workers=2, progress=kill_one)
+    np.testing.assert_array_equal(grid.returns, evaluate_grid(policy, "HalfCheetah-v5", axes, 6, 4).returns)
 
 
 def test_returns_are_shaped_like_the_axes_and_episodes():
@@ -148,7 +187,7 @@ def test_an_observation_that_is_not_finite_ends_the_episode():
         ({"seed": -1}, "seed"),
         ({"workers": 0}, "workers"),
         ({"batch": 0}, "batch"),
-        ({"policy": Constant(2)}, r"gave actions \(16, 2\)"),
+        ({"policy": Constant(2)}, r"gave actions \(64, 2\)"),
         ({"policy": Constant(3, np.nan)}, "not finite"),
         ({"policy": lambda observations: observations["x"]}, "does not fit Hopper-v5"),
         ({"policy": lambda observations: np.zeros((len(observations), 3)), "workers": 2}, "use one worker"),
@@ -168,7 +207,7 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path):
         "from tests.test_robustness import linear\n"
         "evaluate_grid(linear, 'HalfCheetah-v5', {'mass': [1.0]}, episodes=1, workers=2)\n"
     )
-    environment = os.environ | {"PYTHONPATH": os.getcwd()}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
     result = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=60)
     assert result.returncode != 0
     assert "BadInput: a worker process ended" in result.stderr

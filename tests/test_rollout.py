@@ -188,6 +188,15 @@ def test_a_reward_that_is_not_finite_never_reaches_d_model():
     assert np.isfinite(kept).all()
 
 
+def test_predictions_out_of_the_datas_range_are_cut_and_marked():
+    model = member_i_always_pays_i(4)
+    narrow = eqx.tree_at(lambda m: m.scaling.high, model, jnp.array([jnp.inf, jnp.inf, 2.5]))
+    imagined = imagine(model=narrow)
+    reward = np.asarray(transitions(imagined).reward)
+    assert reward.max() == 2.5
+    np.testing.assert_array_equal(imagined.bounded, reward == 2.5)
+
+
 def test_a_growing_horizon_compiles_nothing():
     from mbdp.rollout import _imagine_rows
 

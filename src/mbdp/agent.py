@@ -18,8 +18,7 @@ from mbdp.envs.tasks import make, registered, task_of
 from mbdp.methods import METHODS, Method
 from mbdp.policy import Policy
 from mbdp.replay import unpack
-from mbdp.rollout import Termination
-from mbdp.types import BadInput
+from mbdp.types import BadInput, Termination
 
 Callback = Callable[["MBDP", Progress], bool | None]
 

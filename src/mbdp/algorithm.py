@@ -17,8 +17,8 @@ from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble
 from mbdp.models.fit import create_optimiser, fit
 from mbdp.replay import Replay, mixed_minibatches, unpack
-from mbdp.rollout import Imagined, Termination, rollout, surviving_rows
-from mbdp.types import Spec
+from mbdp.rollout import Imagined, rollout, surviving_rows
+from mbdp.types import Spec, Termination
 
 Explore = Callable[..., jax.Array]  # (actor, observation, *, key) -> action in [-1, 1]
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, get_args
 
 from mbdp.envs.tasks import task_of
 from mbdp.models.fit import BiasName, Budget
-from mbdp.rollout import Group, MemberPer, Plan, Termination
-from mbdp.types import BadInput, Spec
+from mbdp.rollout import Group, MemberPer, Plan
+from mbdp.types import BadInput, Spec, Termination
 
 
 def option(default: Any, text: str) -> Any:

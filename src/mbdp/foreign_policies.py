@@ -15,7 +15,8 @@ from mbdp.types import BadInput
 # The modules in which those packages keep their policy classes, and the algorithm whose loader reads such a file. PPO
 # and A2C share their policies, and so do TD3 and DDPG: either loader predicts the same actions.
 ALGORITHMS = {"sac": "SAC", "td3": "TD3", "common": "PPO", "ppo": "PPO", "tqc": "TQC", "crossq": "CrossQ"}
-PACKAGES = ("stable_baselines3", "sb3_contrib", "sbx")
+PACKAGES = {"stable_baselines3": "pip install 'mbdp[sb3]'", "sb3_contrib": "", "sbx": "pip install 'mbdp[sbx]'"}
+MAX_JSON_BYTES = 2 * 10**9  # SBX keeps all networks and optimisers in there, as text
 
 
 def open_policy(path: str | os.PathLike[str], *, allow_code: bool = False) -> Any:
@@ -45,7 +46,7 @@ class ZipPolicy:
         try:
             algorithm = getattr(importlib.import_module(package), name)
         except (ImportError, AttributeError) as error:
-            extra = " (pip install 'mbdp[sb3]')" if package == "stable_baselines3" else ""
+            extra = PACKAGES[package] and f" ({PACKAGES[package]})"
             raise BadInput(f"{path}: needs {name} of the package {package}{extra}: {error}") from error
         # What only training needs is not read: it is pickled, and often by another version of Python.
         unneeded = {"learning_rate": 0.0, "lr_schedule": _zero, "clip_range": _zero}
@@ -100,7 +101,7 @@ def _algorithm_of(path: Path) -> tuple[str, str]:
     """Package and algorithm of a saved agent, from the readable part of the file."""
     try:
         with zipfile.ZipFile(path) as archive, archive.open("data") as file:
-            module = json.loads(file.read(10**8))["policy_class"]["__module__"]
+            module = json.loads(file.read(MAX_JSON_BYTES))["policy_class"]["__module__"]
         package, kind, *_ = module.split(".")
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise BadInput(f"{path}: not a file that Stable-Baselines3 or SBX saved") from error

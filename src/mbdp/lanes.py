@@ -1,17 +1,18 @@
 """Many episodes side by side: one call of the policy for all of them, each in an environment of its own."""
 
-import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import gymnasium
 import numpy as np
-from gymnasium.wrappers import PassiveEnvChecker
 
+from mbdp.envs.axes import DISTURBANCES
 from mbdp.envs.perturb import perturb
+from mbdp.envs.rules import Rules, rules_of
 from mbdp.envs.tasks import spec_of
+from mbdp.stepping import AllTogether, OneByOne, Stepper, repeats_gymnasium, unchecked
 from mbdp.types import BadInput
 
 BatchPolicy = Callable[[np.ndarray], np.ndarray]  # observations (n, obs) to actions (n, act)
@@ -34,51 +35,78 @@ class Outcome(NamedTuple):
     diverged: bool
 
 
-@dataclass
-class Lane:
-    """An environment with the episode that runs in it."""
+class Worlds:
+    """Environments of one kind, made when they are first needed and kept for the next episodes."""
 
-    base: gymnasium.Env
-    env: gymnasium.Env
-    index: int = -1  # of the job; negative when the lane is empty
-    total: float = 0.0
-    length: int = 0
-    diverged: bool = False
+    def __init__(self, make: EnvMaker) -> None:
+        self.make = make
+        self.envs: list[gymnasium.Env] = []
+
+    def take(self, count: int) -> list[gymnasium.Env]:
+        """The first `count` environments."""
+        self.envs += [unchecked(self.make()) for _ in range(count - len(self.envs))]
+        return self.envs[:count]
+
+    @cached_property
+    def rules(self) -> Rules | None:
+        """How to step them all together, if that is known and gives what their own `step` gives."""
+        few = self.take(3)
+        rules = rules_of(few[0])
+        return rules if rules and repeats_gymnasium(rules, few) else None
 
 
 def run_episodes(
     policy: BatchPolicy,
-    make: EnvMaker,
+    worlds: Worlds,
     jobs: Sequence[Job],
     batch: int,
-    envs: list[gymnasium.Env],
     finished: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
-    """The outcome of every job, `batch` of them at a time; `finished` is called after each.
-
-    Environments are taken from `envs`; those that are missing are made, and left there for the next call.
-    """
+    """The outcome of every job, `batch` of them at a time; `finished` is called after each."""
     outcomes: list[Outcome | None] = [None] * len(jobs)
     waiting = deque(enumerate(jobs))
-    envs += [_unchecked(make()) for _ in range(min(batch, len(jobs)) - len(envs))]
-    lanes = [Lane(base, base) for base in envs[: min(batch, len(jobs))]]
-    spec = spec_of(lanes[0].base)
+    lanes = worlds.take(min(batch, len(jobs)))
+    inside_only = not any(axis in DISTURBANCES for job in jobs for axis in job.coefficients)
+    stepper: Stepper = AllTogether(worlds.rules, lanes) if inside_only and worlds.rules else OneByOne()
+    spec = spec_of(lanes[0])
     # A policy that is not ours sees `batch` rows at every call, empty lanes included: numbers then do not depend on how
     # many episodes happen to be left, and a compiled policy is compiled once.
-    observations = np.zeros((batch, spec.observation_size), lanes[0].base.observation_space.dtype)
-    active = [i for i, lane in enumerate(lanes) if _next_episode(lane, waiting, observations[i])]
+    observations = np.zeros((batch, spec.observation_size), lanes[0].observation_space.dtype)
+    totals, lengths, running = np.zeros(len(lanes)), np.zeros(len(lanes), int), np.zeros(len(lanes), int)
+
+    def start(lane: int) -> bool:
+        """Start the next job that is waiting; False when none is left."""
+        observations[lane], totals[lane], lengths[lane] = 0, 0.0, 0
+        if not waiting:
+            return False
+        running[lane], job = waiting.popleft()
+        env = perturb(lanes[lane], job.coefficients)
+        observations[lane], _ = env.reset(seed=job.seed)
+        if not np.isfinite(observations[lane]).all():
+            raise BadInput(f"the environment's first observation is not finite (seed {job.seed}, {job.coefficients})")
+        stepper.start(lane, env)
+        return True
+
+    active = [lane for lane in range(len(lanes)) if start(lane)]
     while active:
         if getattr(policy, "rows_are_independent", False):
             actions = act(policy, observations[active], spec.action_size)
         else:
             actions = act(policy, observations, spec.action_size)[active]
-        for i, action in zip(tuple(active), actions, strict=True):
-            lane = lanes[i]
-            if _step(lane, action, observations[i]):
-                outcomes[lane.index] = Outcome(lane.total, lane.length, lane.diverged)
-                finished()
-                if not _next_episode(lane, waiting, observations[i]):
-                    active.remove(i)
+        step = stepper.step(active, actions)
+        # The sum of squares is the quickest way to see a number that is not finite, or far from any physics.
+        diverged = step.unstable | ~np.isfinite(np.square(step.observations).sum(axis=1) + step.rewards)
+        observations[active] = step.observations
+        totals[active] += np.where(diverged, 0.0, step.rewards)
+        lengths[active] += 1
+        ended = step.over | diverged
+        for lane, unstable in [(active[i], bool(diverged[i])) for i in np.flatnonzero(ended)]:
+            outcomes[running[lane]] = Outcome(float(totals[lane]), int(lengths[lane]), unstable)
+            finished()
+            if not start(lane):
+                active.remove(lane)
+        if lengths.max() >= MAX_STEPS:
+            raise BadInput(f"an episode was still going on after {MAX_STEPS} steps: give the environment a time limit")
     return [outcome for outcome in outcomes if outcome is not None]
 
 
@@ -92,40 +120,3 @@ def act(policy: BatchPolicy, observations: np.ndarray, action_size: int) -> np.n
     if not np.isfinite(actions).all():
         raise BadInput("the policy gave an action that is not finite")
     return actions
-
-
-def _next_episode(lane: Lane, waiting: deque[tuple[int, Job]], row: np.ndarray) -> bool:
-    """Start the next job that is waiting, its first observation into `row`; False when none is left."""
-    while waiting:
-        lane.index, job = waiting.popleft()
-        lane.env = perturb(lane.base, job.coefficients)
-        lane.total, lane.length, lane.diverged = 0.0, 0, False
-        row[:], _ = lane.env.reset(seed=job.seed)
-        if not np.isfinite(row).all():
-            raise BadInput(f"the environment's first observation is not finite (seed {job.seed}, {job.coefficients})")
-        return True
-    row[:] = 0
-    return False
-
-
-def _step(lane: Lane, action: np.ndarray, row: np.ndarray) -> bool:
-    """One step, its observation into `row`; True if the episode is over."""
-    observation, reward, terminated, truncated, info = lane.env.step(action)
-    lane.length += 1
-    row[:] = observation
-    # The sum of squares is the quickest way to see a number that is not finite, or far from any physics.
-    lane.diverged = "diverged" in info or not (math.isfinite(row @ row) and math.isfinite(reward))
-    lane.total += 0.0 if lane.diverged else float(reward)
-    if lane.length >= MAX_STEPS and not (terminated or truncated):
-        raise BadInput(f"an episode was still going on after {MAX_STEPS} steps: give the environment a time limit")
-    return bool(terminated or truncated or lane.diverged)
-
-
-def _unchecked(env: gymnasium.Env) -> gymnasium.Env:
-    """`env` without Gymnasium's passive checker, which costs time at every step and changes nothing."""
-    inner: Any = env
-    while isinstance(inner, gymnasium.Wrapper):
-        if isinstance(inner.env, PassiveEnvChecker):
-            inner.env = inner.env.env
-        inner = inner.env
-    return env.env if isinstance(env, PassiveEnvChecker) else env

@@ -20,7 +20,7 @@ from mbdp.lanes import BatchPolicy, EnvMaker, Job, act
 from mbdp.types import BadInput
 from mbdp.workers import Progress, one_line, run_all
 
-BATCH = 16
+BATCH = 64
 PROTOCOL = "zero-shot"
 
 

@@ -1,8 +1,7 @@
 """Branched rollouts of a policy inside an ensemble, and which of their samples survive rollout dropout."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +13,11 @@ from mbdp.models.ensemble import Ensemble, Normal, predict, sample
 from mbdp.networks import MLP
 from mbdp.parallel import side_by_side
 from mbdp.replay import pack, unpack
-from mbdp.types import Array, Spec, Transition
+from mbdp.types import Array, Spec, Termination, Transition
 
 Group = Literal["state", "members", "batch", "trajectory"]
 MemberPer = Literal["step", "row"]
 BLOCK = 5_000  # rows imagined at once, few enough for a core's cache
-Termination = Callable[[Any, Any, Any], Any]  # (observation, action, next observation) -> True where the episode ends
 
 
 class Imagined(NamedTuple):

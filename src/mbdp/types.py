@@ -1,8 +1,10 @@
 """The words that all parts share."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 Array = Any  # of NumPy on the host, of JAX in compiled functions
+Termination = Callable[[Array, Array, Array], Array]  # (observation, action, next observation) -> True at the end
 
 
 class BadInput(ValueError):

@@ -1,20 +1,24 @@
 """Episodes of several policies, shared among processes; the numbers do not depend on how many."""
 
 import itertools
+import math
 import multiprocessing
 import os
 import pickle
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
-from mbdp.lanes import BatchPolicy, EnvMaker, Job, Outcome, run_episodes
+from mbdp.lanes import BatchPolicy, EnvMaker, Job, Outcome, Worlds, run_episodes
 from mbdp.types import BadInput
 
 Progress = Callable[[int, int], None]  # episodes done, episodes in all
-CHUNK = 64  # episodes that a process takes at a time, whatever the number of processes
+ATTEMPTS = 3  # to run what a killed process has left undone
+REFRESH = 0.2  # seconds between two reports of progress
+LEAST, MOST = 4, 256  # episodes that a process takes at a time, whatever the number of processes
 
 
 def run_all(
@@ -34,13 +38,11 @@ def run_all(
 def _run_here(
     policies: Sequence[BatchPolicy], make: EnvMaker, jobs: Sequence[Job], batch: int, progress: Progress
 ) -> list[list[Outcome]]:
-    total, done, envs = len(policies) * len(jobs), itertools.count(1), list[Any]()
+    total, done, worlds = len(policies) * len(jobs), itertools.count(1), Worlds(make)
     return [
-        [
-            outcome
-            for chunk in _chunks(jobs)
-            for outcome in run_episodes(policy, make, chunk, batch, envs, lambda: progress(next(done), total))
-        ]
+        _in_order(
+            [run_episodes(policy, worlds, chunk, batch, lambda: progress(next(done), total)) for chunk in _chunks(jobs)]
+        )
         for policy in policies
     ]
 
@@ -52,19 +54,45 @@ def _run_in_workers(
         shipped = pickle.dumps((list(policies), make))
     except Exception as error:
         raise BadInput(f"the policy cannot be sent to other processes, so use one worker: {one_line(error)}") from error
-    outcomes: dict[tuple[int, int], list[Outcome]] = {}
-    parts = list(itertools.product(range(len(policies)), enumerate(_chunks(jobs))))
+    parts = list(itertools.product(range(len(policies)), _chunks(jobs)))
+    counts = multiprocessing.RawArray("q", len(parts))  # episodes done; without a lock that might die locked
+    outcomes: dict[int, list[Outcome]] = {}
+    for attempt in range(ATTEMPTS):
+        missing = {part: parts[part] for part in range(len(parts)) if part not in outcomes}
+        try:
+            _run_parts(missing, outcomes, shipped, counts, batch, progress, workers)
+            break
+        except BrokenProcessPool as error:
+            if attempt + 1 == ATTEMPTS or not sum(counts):
+                reason = 'memory ran out, or a script lacks `if __name__ == "__main__":` around its calls'
+                raise BadInput(f"a worker process ended before its work was done: {reason}") from error
+            warnings.warn("a worker process was killed; the episodes it had not handed in are run again", stacklevel=4)
+            counts[:] = [len(outcomes.get(part, ())) for part in range(len(parts))]
+    in_turn = [[outcomes[part] for part, (i, _) in enumerate(parts) if i == policy] for policy in range(len(policies))]
+    return [_in_order(chunks) for chunks in in_turn]
+
+
+def _run_parts(
+    parts: Mapping[int, tuple[int, Sequence[Job]]],
+    outcomes: dict[int, list[Outcome]],
+    shipped: bytes,
+    counts: Any,
+    batch: int,
+    progress: Progress,
+    workers: int,
+) -> None:
+    """Add the outcomes of all parts, each a policy and its jobs; those that came before a failure stay."""
     context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(min(workers, len(parts)), context, _receive, (shipped,))
+    total = sum(counts[:]) + sum(len(chunk) for _, chunk in parts.values())
+    pool = ProcessPoolExecutor(min(workers, len(parts)), context, _receive, (shipped, counts))
     try:
         with _one_thread_each():
-            futures = {pool.submit(_run_chunk, i, chunk, batch): (i, number) for i, (number, chunk) in parts}
-        for future in as_completed(futures):
-            outcomes[futures[future]] = future.result()
-            progress(sum(map(len, outcomes.values())), len(policies) * len(jobs))
-    except BrokenProcessPool as error:
-        reason = 'memory ran out, or a script lacks `if __name__ == "__main__":` around its calls'
-        raise BadInput(f"a worker process ended before its work was done: {reason}") from error
+            futures = {pool.submit(_run_part, part, *what, batch): part for part, what in parts.items()}
+        running = set(futures)
+        while running:
+            done, running = wait(running, REFRESH, FIRST_COMPLETED)
+            outcomes |= {futures[future]: future.result() for future in done}
+            progress(sum(counts), total)
     except BaseException:
         # After Ctrl-C or an error nobody waits for the episodes that are under way.
         pool.shutdown(wait=False, cancel_futures=True)
@@ -72,24 +100,38 @@ def _run_in_workers(
             process.terminate()
         raise
     pool.shutdown()
-    return [[o for key in sorted(outcomes) if key[0] == i for o in outcomes[key]] for i in range(len(policies))]
 
 
 def _chunks(jobs: Sequence[Job]) -> list[Sequence[Job]]:
-    return [jobs[start : start + CHUNK] for start in range(0, len(jobs), CHUNK)]
+    """Parts of equal work, each with jobs from all over the grid, and four or a multiple if there are enough jobs."""
+    count = max(1, min(len(jobs) // LEAST, 4 * math.ceil(len(jobs) / (4 * MOST))))
+    return [jobs[start::count] for start in range(count)]
+
+
+def _in_order(chunks: Sequence[Sequence[Outcome]]) -> list[Outcome]:
+    """The outcomes of all chunks, in the order that the jobs were in."""
+    ordered = list(itertools.chain(*chunks))
+    for start, chunk in enumerate(chunks):
+        ordered[start :: len(chunks)] = chunk
+    return ordered
 
 
 # What a worker process was given at its start. Environments are never sent: a pickled one comes out nominal.
 _received: list[Any] = []
 
 
-def _receive(shipped: bytes) -> None:
-    _received[:] = *pickle.loads(shipped), []
+def _receive(shipped: bytes, counts: Any) -> None:
+    policies, make = pickle.loads(shipped)
+    _received[:] = policies, Worlds(make), counts
 
 
-def _run_chunk(policy: int, chunk: Sequence[Job], batch: int) -> list[Outcome]:
-    policies, make, envs = _received
-    return run_episodes(policies[policy], make, chunk, batch, envs)
+def _run_part(part: int, policy: int, chunk: Sequence[Job], batch: int) -> list[Outcome]:
+    policies, worlds, counts = _received
+
+    def finished() -> None:
+        counts[part] += 1
+
+    return run_episodes(policies[policy], worlds, chunk, batch, finished)
 
 
 @contextmanager

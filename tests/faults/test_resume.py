@@ -1,13 +1,28 @@
 """`mbdp resume`: what an interrupted run leaves in the end is what an uninterrupted one leaves."""
 
 import json
+import os
 
+import gymnasium
 import pytest
 
+from mbdp.envs.toy import PointMass
 from mbdp.experiments.cli import main
 from tests.faults.runs import metrics, remains, start_and_die, train
 
 MUJOCO = "InvertedPendulum-v5"
+
+
+@pytest.fixture
+def own_id():
+    """Registers an environment of the user's own."""
+
+    def register(make):
+        gymnasium.register("Own-v0", make, max_episode_steps=50)
+        return "Own-v0"
+
+    yield register
+    del gymnasium.registry["Own-v0"]
 
 
 @pytest.mark.parametrize(("dies", "saved"), [(20, []), (41, []), (62, [61]), (95, [70, 85]), (100, [90])])
@@ -30,6 +45,41 @@ def test_a_simulator_is_brought_back_in_the_middle_of_an_episode(tmp_path, monke
     run = start_and_die(monkeypatch, tmp_path / "cut", 97, [93], env=MUJOCO)
     assert main(["resume", str(run)]) == 0
     assert remains(run) == remains(whole)
+
+
+def test_an_environment_of_ones_own_is_brought_back(tmp_path, monkeypatch, own_id):
+    whole = train(tmp_path / "whole", env=own_id(PointMass))
+    run = start_and_die(monkeypatch, tmp_path / "cut", 88, [73], env="Own-v0")
+    assert main(["resume", str(run)]) == 0
+    assert remains(run) == remains(whole)
+
+
+def test_an_environment_whose_id_imports_a_module_is_given_again(tmp_path, monkeypatch, own_id):
+    (tmp_path / "module_of_ones_own.py").write_text(f"import {PointMass.__module__}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    own_id(PointMass)
+    env = "module_of_ones_own:Own-v0"
+    whole = train(tmp_path / "whole", env=env)
+    run = start_and_die(monkeypatch, tmp_path / "cut", 88, [73], env=env)
+    assert main(["resume", str(run)]) == 2
+    assert main(["resume", str(run), "--env", env]) == 0
+    assert remains(run) == remains(whole)
+
+
+def test_an_environment_that_does_not_repeat_itself_begins_a_new_episode_which_is_said(
+    tmp_path, monkeypatch, own_id, capsys
+):
+    class Dice(PointMass):
+        """Its seed has no meaning."""
+
+        def reset(self, *, seed=None, options=None):
+            return super().reset(seed=int.from_bytes(os.urandom(4)), options=options)
+
+    run = start_and_die(monkeypatch, tmp_path, 88, [73], env=own_id(Dice))
+    assert main(["resume", str(run)]) == 0
+    said = "the environment did not repeat the interrupted episode; a new one begins, so the run differs from there"
+    assert said in capsys.readouterr().out
+    assert metrics(run)[-1]["step"] == 100
 
 
 def test_a_run_that_dies_twice_goes_on_to_the_same_end(whole, tmp_path, monkeypatch):

@@ -29,11 +29,10 @@ sys.exit(main(sys.argv[1:]))
 
 
 def start(out: Path, *words: str) -> subprocess.Popen:
-    """The program in a process of its own, whose decimal sign is a comma, if the system knows such a language."""
+    """The program in a process of its own."""
     command = [sys.executable, *(words or ("-m", "mbdp.experiments.cli"))]
     command += ["train", POINT_MASS, *OPTIONS, *LONG, "--checkpoint-minutes", "0", "--out", str(out)]
-    language = {"LC_ALL": "de_DE.UTF-8", "LC_NUMERIC": "de_DE.UTF-8"}
-    return subprocess.Popen(command, cwd=out, stderr=subprocess.PIPE, text=True, env=os.environ | language)
+    return subprocess.Popen(command, cwd=out, stderr=subprocess.PIPE, text=True)
 
 
 def wait_until(happened: Callable[[], object]) -> None:

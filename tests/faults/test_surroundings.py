@@ -4,9 +4,12 @@ import errno
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +20,7 @@ from mbdp.experiments.display import Display
 from mbdp.experiments.record import Record
 from mbdp.files import locked, replace_file
 from mbdp.types import BadInput
-from tests.faults.runs import OPTIONS, metrics, remains
+from tests.faults.runs import OPTIONS, metrics, remains, train
 
 HOLDER = """
 import pathlib, sys, time
@@ -25,6 +28,16 @@ from mbdp.files import locked
 with locked(pathlib.Path(sys.argv[1])):
     print("locked", flush=True)
     time.sleep(1000)
+"""
+
+# As a program does that wants the user's language: MuJoCo then reads its XML in it too.
+GERMAN = """
+import locale, os, sys
+if os.path.exists(os.path.join(os.environ["LOCPATH"], os.environ["LC_ALL"])):
+    locale.setlocale(locale.LC_ALL, "")
+    assert locale.localeconv()["decimal_point"] == ","
+from mbdp.experiments.cli import main
+sys.exit(main(sys.argv[1:]))
 """
 
 
@@ -40,6 +53,19 @@ def test_a_full_disk_leaves_the_old_file_and_no_partial_one(tmp_path, monkeypatc
         replace_file(file, b"new")
     assert file.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_content_is_on_the_disk_before_the_name_and_the_name_before_it_counts(tmp_path, monkeypatch):
+    events, fsync, rename = [], os.fsync, Path.replace
+
+    def note_fsync(opened):
+        events.append("folder" if stat.S_ISDIR(os.fstat(opened).st_mode) else "file")
+        fsync(opened)
+
+    monkeypatch.setattr(os, "fsync", note_fsync)
+    monkeypatch.setattr(Path, "replace", lambda self, target: (events.append("rename"), rename(self, target))[1])
+    replace_file(tmp_path / "file", b"new")
+    assert events == ["file", "rename", "folder"]
 
 
 def at_step(monkeypatch, step, action):
@@ -87,6 +113,26 @@ def test_a_run_directory_that_vanishes_is_named(whole, tmp_path, monkeypatch, ca
 def test_a_folder_that_cannot_be_written_to_is_named(capsys):
     assert main(["train", POINT_MASS, *OPTIONS, "--out", "/proc/runs"]) == 2
     assert "--out: /proc/runs" in capsys.readouterr().err
+
+
+def test_a_run_that_became_read_only_is_named(finished, monkeypatch, capsys):
+    def read_only(self, *_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
+
+    monkeypatch.setattr(Path, "open", read_only)
+    assert main(["resume", str(finished)]) == 2
+    assert f"{finished} cannot be written to (Read-only file system)" in capsys.readouterr().err
+
+
+def test_a_language_with_a_decimal_comma_does_not_show(tmp_path):
+    language = tmp_path / "de_DE.UTF-8"
+    environment = os.environ | {"LOCPATH": str(tmp_path), "LC_ALL": language.name}
+    with suppress(FileNotFoundError):  # a system without it knows no languages at all
+        subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", str(language)])
+    command = [sys.executable, "-c", GERMAN, "train", "InvertedPendulum-v5", *OPTIONS, "--out", str(tmp_path / "komma")]
+    assert subprocess.run(command, env=environment, timeout=600).returncode == 0
+    whole = train(tmp_path / "point", env="InvertedPendulum-v5")
+    assert remains(tmp_path / "komma" / "mbdp" / whole.name) == remains(whole)
 
 
 def test_a_run_in_use_by_another_process_is_refused_and_a_dead_ones_lock_is_not(finished, capsys):

@@ -25,8 +25,8 @@ from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble, Member, Scaling, predict
 from mbdp.models.fit import create_optimiser, examination, scaled_targets, scaling_of, score, split
 from mbdp.replay import Replay, unpack
-from mbdp.rollout import Termination, ends, predict_with_one_member
-from mbdp.types import Spec, Transition
+from mbdp.rollout import ends, predict_with_one_member
+from mbdp.types import BadInput, Spec, Termination, Transition
 
 PULL, PUSH = 0.15, 0.3  # of the Ornstein-Uhlenbeck noise that explores
 WEIGHT_DECAY, GRADIENT_NORM = 1e-5, 2.0
@@ -53,6 +53,11 @@ class Config(Common):
     value_width: int = option(64, "units in each hidden layer of the value function")
     value_steps: int = option(10, "gradient steps of the value function for each TRPO step")
     value_learning_rate: float = option(1e-3, "Adam's step size for the value function")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.beta > 0 and self.members < 2:
+            raise BadInput(f"members must be at least 2 for beta={self.beta} to drop one; it is {self.members}")
 
 
 def preset(algo: str, env_id: str, name: str = "default") -> Config:
@@ -116,6 +121,8 @@ def _round(learner: Learner, config: Config, termination: Termination | None, se
     """Model steps on all that is known of the world, then TRPO steps in what the best members imagine."""
     rng = np.random.default_rng([seed, learner.step, learner.due])
     spec, rows = learner.d_env.spec, learner.d_env.rows[: len(learner.d_env)]
+    if len(rows) < config.steps_ahead:
+        return {}
     scaling = scaling_of(rows, spec)
     held_out = split(len(rows), 1, seed)[1]
     pieces = sequences(rows, spec, config.steps_ahead, held_out)
@@ -149,6 +156,7 @@ def _round(learner: Learner, config: Config, termination: Termination | None, se
         **settings,
     )
     learner.agent = Agent(policy, learner.agent.noise)
+    metrics["imagination/kept_fraction"] = train.pop("kept_fraction")
     return metrics | {f"train/{name}": x for name, x in train.items()}
 
 
@@ -259,7 +267,7 @@ def improve(
         agent, error = trpo.fit_value(agent, samples, steps=value_steps, learning_rate=value_learning_rate)
         agent, metrics = trpo.update(agent, samples, kl_bound=kl_bound, entropy_bonus=entropy_bonus)
         imagined = {"reward_mean": jnp.mean(path.reward), "q_mean": jnp.mean(value), "critic_loss": error}
-        return agent, metrics | imagined | {"ended": jnp.mean(ended)}
+        return agent, metrics | imagined | {"ended": jnp.mean(ended), "kept_fraction": jnp.mean(kept)}
 
     agent, metrics = jax.lax.scan(step, agent, (starts, jax.random.split(key, len(starts))))
     return agent, jax.tree.map(jnp.mean, metrics)

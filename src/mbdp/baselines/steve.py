@@ -26,8 +26,7 @@ from mbdp.models.ensemble import Ensemble
 from mbdp.models.fit import Budget, create_optimiser, fit
 from mbdp.networks import MLP, fan_in_uniform
 from mbdp.replay import Replay, mixed_minibatches, unpack
-from mbdp.rollout import Termination
-from mbdp.types import Spec, Transition
+from mbdp.types import Spec, Termination, Transition
 
 CERTAIN = 1e-8  # is added to a variance before it divides
 

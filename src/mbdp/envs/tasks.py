@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
-import jax.numpy as jnp
 import numpy as np
 
 from mbdp.envs import toy
-from mbdp.rollout import Termination
-from mbdp.types import BadInput, Spec
+from mbdp.types import BadInput, Spec, Termination
 
 EnvMaker = Callable[[], gymnasium.Env]
 
@@ -29,18 +27,18 @@ class Task:
 
 
 def _never(observation: Any, action: Any, following: Any) -> Any:
-    return jnp.zeros(following.shape[:-1], bool)
+    return np.zeros(following.shape[:-1], bool)
 
 
 def _hopper(observation: Any, action: Any, following: Any) -> Any:
     height, angle = following[..., 0], following[..., 1]
-    sane = jnp.all(jnp.abs(following[..., 1:]) < 100, axis=-1)
-    return ~((height > 0.7) & (jnp.abs(angle) < 0.2) & sane)
+    sane = (abs(following[..., 1:]) < 100).all(axis=-1)
+    return ~((height > 0.7) & (abs(angle) < 0.2) & sane)
 
 
 def _walker2d(observation: Any, action: Any, following: Any) -> Any:
     height, angle = following[..., 0], following[..., 1]
-    return ~((height > 0.8) & (height < 2.0) & (jnp.abs(angle) < 1.0))
+    return ~((height > 0.8) & (height < 2.0) & (abs(angle) < 1.0))
 
 
 def _ant(observation: Any, action: Any, following: Any) -> Any:
@@ -49,7 +47,7 @@ def _ant(observation: Any, action: Any, following: Any) -> Any:
 
 
 def _inverted_pendulum(observation: Any, action: Any, following: Any) -> Any:
-    return ~(jnp.abs(following[..., 1]) <= 0.2)
+    return ~(abs(following[..., 1]) <= 0.2)
 
 
 def _inverted_double_pendulum(observation: Any, action: Any, following: Any) -> Any:
@@ -59,7 +57,7 @@ def _inverted_double_pendulum(observation: Any, action: Any, following: Any) -> 
 
 
 def _point_mass(observation: Any, action: Any, following: Any) -> Any:
-    return jnp.abs(following[..., 0]) > 2.0
+    return abs(following[..., 0]) > 2.0
 
 
 TASKS = {

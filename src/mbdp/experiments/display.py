@@ -92,8 +92,7 @@ def _of_the_model(latest: Mapping[str, Any]) -> list[str]:
     if "model/bias" not in latest:
         return []
     members = sum(name.startswith("model/bias_") for name in latest)
-    return [
-        f"bias {latest['model/bias']:.3f}",
-        f"{len(latest['model/kept'])}/{members} members",
-        f"{latest.get('imagination/kept_fraction', 0):.0%} of samples",
-    ]
+    parts = [f"bias {latest['model/bias']:.3f}", f"{len(latest['model/kept'])}/{members} members"]
+    if "imagination/kept_fraction" in latest:
+        parts.append(f"{latest['imagination/kept_fraction']:.0%} of samples")
+    return parts
