@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import sbx
 import stable_baselines3
 from benchmarks.speed import flops, mbrl_lib, ours, products, stable_baselines
-from benchmarks.speed.measure import Way, in_turn, machine, quartiles
+from benchmarks.speed.measure import Way, in_turn, machine
+from benchmarks.speed.report import OURS, described, table
 from benchmarks.speed.settings import (
     BATCH,
     DEPTH,
@@ -29,44 +29,30 @@ from benchmarks.speed.settings import (
 
 from mbdp.replay import Replay
 
-OURS = "mbdp"
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="see whether everything runs; the numbers mean nothing")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--out", type=Path, default=Path("results/bench.json"))
     args = parser.parse_args()
     sizes = QUICK if args.quick else Sizes()
     report: dict[str, Any] = {"command": "python -m benchmarks.speed", "quick": args.quick, "machine": machine()}
     report |= {"sizes": sizes._asdict(), "parts": {}}
+    args.out.parent.mkdir(parents=True, exist_ok=True)
     d_env = random_rows(sizes.real_rows)
-    for name, (unit, make_ways, work) in PARTS.items():
+    for name in args.parts:
+        unit, make_ways, work = PARTS[name]
         print(f"measuring: {name}", flush=True)
         rounds = sizes.stretches if name == "whole algorithm" else sizes.rounds
         ways = make_ways(d_env, sizes)
         seconds = in_turn(ways | products.ways(), rounds)
-        report["parts"][name] = {"unit": unit, **described(seconds, list(ways), work(d_env, sizes))}
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(report, indent=1) + "\n")
+        report["parts"][name] = {
+            "unit": unit,
+            **described(seconds, list(ways), work(d_env, sizes), products.gflops(seconds)),
+        }
+        args.out.write_text(json.dumps(report, indent=1) + "\n")  # after each part: what follows may be interrupted
     print(table(report))
-
-
-def described(seconds: dict[str, list[float]], ways: list[str], work: float) -> dict[str, Any]:
-    """Milliseconds of each way, how many times faster ours is in the same round, and how close to the limit."""
-    speed = products.gflops(seconds)
-    limit = work / speed / 1e6
-    return {
-        "milliseconds": {name: quartiles(1e3 * np.array(seconds[name])) for name in ways},
-        "times_faster": {
-            name: quartiles(np.array(seconds[name]) / seconds[OURS]) for name in ways if not name.startswith(OURS)
-        },
-        "gflop": work / 1e9,
-        "gflop_per_second_of_products": speed,
-        "limit_milliseconds": limit,
-        "share_of_limit": limit / float(np.median(1e3 * np.array(seconds[OURS]))),
-        "seconds": {name: seconds[name] for name in seconds},
-    }
 
 
 def sac_update(d_env: Replay, sizes: Sizes) -> dict[str, Way]:
@@ -146,26 +132,6 @@ PARTS: dict[str, tuple[str, Maker, Callable[[Replay, Sizes], float]]] = {
     "acting": ("env step", acting, acting_work),
     "whole algorithm": ("env step", whole_algorithm, whole_work),
 }
-
-
-def table(report: dict[str, Any]) -> str:
-    """The results as Markdown."""
-    lines = [
-        "| what | who | ms (quartiles) | mbdp is faster by | share of the matrix products' speed |",
-        "|---|---|---|---|---|",
-    ]
-    for part, found in report["parts"].items():
-        for name, (low, middle, high) in found["milliseconds"].items():
-            faster = found["times_faster"].get(name)
-            share = f"{found['share_of_limit']:.0%}" if name == OURS and part != "acting" else ""
-            ratio = f"{faster[1]:.2f} ({faster[0]:.2f} to {faster[2]:.2f})" if faster else ""
-            lines.append(
-                f"| {part}, per {found['unit']} | {name} | {middle:.3g} ({low:.3g} to {high:.3g}) | {ratio} | {share} |"
-            )
-    about = report["machine"]
-    hardware = f"{about['processor']}, {about['cores']} cores, {about['memory_gb']} GB"
-    lines.append(f"\n{hardware}; {about['system']}; load before: {about['load_before']}")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

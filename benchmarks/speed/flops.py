@@ -45,3 +45,8 @@ def model_sizes(spec: Spec, *, width: int, depth: int) -> list[int]:
     """Layers of a member: mean and log-variance of next observation and reward, and termination."""
     inputs, targets = spec.observation_size + spec.action_size, spec.observation_size + 1
     return [inputs, *[width] * depth, 2 * targets + 1]
+
+
+def parameters(sizes: Sequence[int]) -> int:
+    """Weights and biases of dense layers."""
+    return sum(m * n + n for m, n in pairwise(sizes))
