@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-peers torture check format clean
+.PHONY: setup demo test test-peers bench torture check format clean
 
 setup: .venv/installed
 
@@ -37,6 +37,11 @@ test-peers: .venv-peers/installed
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,onnx,sb3,sbx]' onnx hydra-core termcolor tqdm
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-peers.txt --no-deps mbrl
 	touch $@
+
+# Speed against the peers, and what a run costs: about fifteen minutes on two cores with nothing else to do.
+bench: .venv-peers/installed
+	.venv-peers/bin/python -m benchmarks.speed
+	.venv-peers/bin/python -m benchmarks.run_cost
 
 # Fifty times kill -9, resumed each time: about ten minutes.
 torture: setup

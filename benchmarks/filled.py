@@ -1,0 +1,31 @@
+"""An agent whose buffers hold as much as after so many env steps, without the hours that it would take to get there."""
+
+from typing import Any
+
+import numpy as np
+
+from mbdp import MBDP
+from mbdp.replay import Replay
+
+REAL = 5_000  # random env steps, repeated as often as needed: the cost of a step does not depend on what rows say
+
+
+def filled_agent(
+    env: str, preset: str, samples: int = 0, *, at_longest_horizon: bool = False, **settings: Any
+) -> tuple[MBDP, int]:
+    """The agent after so many env steps, or where its rollouts have become longest, and that number of steps.
+
+    Its next env step is one with a fit.
+    """
+    agent = MBDP(env, preset_name=preset, **settings)
+    config, learner, spec = agent.config, agent.learner, agent.world.spec
+    samples = config.horizon[-1] if at_longest_horizon else samples
+    samples -= (samples - config.random_steps) % config.model_every
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([agent.world.step(rng.uniform(-1, 1, spec.action_size)).rows for _ in range(REAL)])
+    learner.d_model = Replay(config.d_model_capacity(config.horizon_at(samples)), spec)
+    for buffer, count in ((learner.d_env, samples), (learner.d_model, learner.d_model.capacity)):
+        for _ in range(-(-count // REAL)):
+            buffer.add(rows[: min(REAL, count)])
+    learner.step = samples
+    return agent, samples

@@ -1,0 +1,103 @@
+"""What a run costs: start-up, seconds per env step as the data grows, memory, and a whole run projected from these.
+
+    python -m benchmarks.run_cost [--quick]        writes results/run_cost.json and results/run_cost.png
+
+Start-up and memory are those of processes of their own.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from benchmarks.filled import filled_agent
+from benchmarks.speed.measure import Way, in_turn, machine, quartiles
+
+ENV, WHOLE_RUN = "Hopper-v5", 120_000
+SAMPLES = (10_000, 30_000, 60_000, 100_000)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="see whether everything runs; the numbers mean nothing")
+    parser.add_argument("--out", type=Path, default=Path("results/run_cost.json"))
+    args = parser.parse_args()
+    report: dict[str, Any] = {"command": "python -m benchmarks.run_cost", "quick": args.quick, "machine": machine()}
+    report["env_steps"] = growth(stretch=5 if args.quick else 250, rounds=1 if args.quick else 4)
+    report["start_up_seconds"] = start_up()
+    report["peak_memory"] = {env: child("benchmarks.peak_memory", env) for env in (ENV, "Ant-v5")}
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(report, indent=1) + "\n")
+    draw(report["env_steps"], args.out.with_suffix(".png"))
+    print(json.dumps({name: value for name, value in report.items() if name != "machine"}, indent=1))
+
+
+def growth(*, stretch: int, rounds: int) -> dict[str, Any]:
+    """Seconds per 1,000 env steps of the default preset, stretches with one fit each, measured in turn."""
+    ways, horizons = {}, {}
+    for samples in SAMPLES:
+        # The first fit is a long one; here all of them are as long as later ones.
+        agent, step = filled_agent(ENV, "default", samples, model_every=stretch, first_fit_steps=100)
+        run = agent.iterate(WHOLE_RUN)
+        ways[str(samples)] = Way(lambda run=run: [next(run) for _ in range(stretch)], stretch)
+        horizons[str(samples)] = agent.config.horizon_at(step)
+    seconds = {name: 1e3 * np.array(found) for name, found in in_turn(ways, rounds).items()}
+    middle = {name: float(np.median(found)) for name, found in seconds.items()}
+    over = [0, *SAMPLES, WHOLE_RUN]
+    costs = [middle[str(SAMPLES[0])], *middle.values(), middle[str(SAMPLES[-1])]]
+    return {
+        "env": f"{ENV}, default preset, {rounds} stretches of {stretch} env steps at each number of samples",
+        "horizon": horizons,
+        "seconds_per_1000": {name: quartiles(found) for name, found in seconds.items()},
+        "rounds": {name: found.tolist() for name, found in seconds.items()},
+        "last_to_first": middle[str(SAMPLES[-1])] / middle[str(SAMPLES[0])],
+        "hours_of_a_whole_run": float(np.trapezoid(costs, over)) / 1e3 / 3600,
+    }
+
+
+def start_up() -> dict[str, Any]:
+    """With an empty cache of compilations, and with the one that this leaves."""
+    with tempfile.TemporaryDirectory() as cache:
+        return {
+            name: child("benchmarks.start_up", str(time.time()), ENV, XDG_CACHE_HOME=cache)
+            for name in ("empty cache", "warm cache")
+        }
+
+
+def child(module: str, *arguments: str, **environment: str) -> dict[str, Any]:
+    """What a process prints in its last line."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{module} {' '.join(arguments)}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def draw(found: dict[str, Any], file: Path) -> None:
+    """Seconds per 1,000 env steps over samples."""
+    low, middle, high = np.array(list(found["seconds_per_1000"].values())).T
+    figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
+    axes.errorbar(SAMPLES, middle, [middle - low, high - middle], marker="o", capsize=3)
+    for samples, seconds in zip(SAMPLES, middle, strict=True):
+        axes.annotate(
+            f"horizon {found['horizon'][str(samples)]}", (samples, seconds), (0, 8), textcoords="offset points"
+        )
+    axes.set(xlabel="real samples", ylabel="seconds per 1,000 env steps", title=found["env"].partition(" preset")[0])
+    axes.set_ylim(0, 1.3 * max(high))
+    figure.savefig(file, dpi=150)
+
+
+if __name__ == "__main__":
+    main()

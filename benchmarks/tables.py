@@ -1,0 +1,60 @@
+"""Write the tables of the speed measurements into the documents, between their marks.
+
+python -m benchmarks.tables        after `make bench`; reads results/bench.json and results/run_cost.json
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from benchmarks import scaling
+from benchmarks.speed.report import table
+
+ROOT = Path(__file__).parent.parent
+BENCH, RUN_COST = ROOT / "results/bench.json", ROOT / "results/run_cost.json"
+
+
+def main() -> None:
+    fill(ROOT / "docs/scaling.md", "needs", scaling.needs_table())
+    if not (BENCH.exists() and RUN_COST.exists()):
+        print(f"{BENCH.name} and {RUN_COST.name} are not there yet: run `make bench`")
+        return
+    bench, run_cost = json.loads(BENCH.read_text()), json.loads(RUN_COST.read_text())
+    if bench["quick"] or run_cost["quick"]:
+        raise SystemExit("these measurements were made with --quick and mean nothing")
+    fill(ROOT / "README.md", "bench", table(bench))
+    fill(ROOT / "docs/scaling.md", "checked", scaling.checked_table(bench, run_cost))
+    fill(ROOT / "docs/scaling.md", "run", run_table(run_cost))
+
+
+def fill(file: Path, name: str, text: str) -> None:
+    """Replace what stands between <!-- name --> and <!-- /name -->."""
+    marks = re.compile(f"(<!-- {name} -->\n).*(<!-- /{name} -->)", re.DOTALL)
+    old = file.read_text()
+    if not marks.search(old):
+        raise SystemExit(f"{file}: there is no place marked {name}")
+    file.write_text(marks.sub(lambda found: f"{found[1]}{text}\n{found[2]}", old))
+
+
+def run_table(report: dict[str, Any]) -> str:
+    """Start-up, growth, memory and the projected run as Markdown."""
+    steps = report["env_steps"]
+    lines = ["| what | measured |", "|---|---|"]
+    for samples, (low, middle, high) in steps["seconds_per_1000"].items():
+        name = f"1,000 env steps at {int(samples):,} samples, horizon {steps['horizon'][samples]}"
+        lines.append(f"| {name} | {middle:.1f} s ({low:.1f} to {high:.1f}) |")
+    lines.append(f"| the last of these relative to the first | {steps['last_to_first']:.2f} |")
+    lines.append(f"| 120,000 env steps, projected from these | {steps['hours_of_a_whole_run']:.2f} h |")
+    for cache, seconds in report["start_up_seconds"].items():
+        first, update = seconds["first_env_step"], seconds["first_update"]
+        lines.append(
+            f"| start-up, {cache}: to the first env step, to the first update | {first:.1f} s, {update:.1f} s |"
+        )
+    for env, found in report["peak_memory"].items():
+        lines.append(f"| peak memory, {env}, paper preset, horizon {found['horizon']} | {found['gigabytes']:.2f} GB |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
