@@ -1,7 +1,7 @@
 """Fitting an ensemble by likelihood, and how biased each member is afterwards."""
 
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -124,8 +124,7 @@ def descend(
         return descend_one(member, model, optimiser, rows, chosen, steps, spec=spec, budget=budget)
 
     # Member by member, because the memory of one Adam fits into a core's cache and that of all does not.
-    ways = side_by_side(one, range(len(model)))
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves) if leaves[0].ndim else leaves[0], *ways)
+    return _stacked(*side_by_side(one, range(len(model))))
 
 
 @partial(jax.jit, static_argnames=("spec", "budget"))
@@ -219,6 +218,12 @@ def scaled_targets(scaling: Scaling, batch: Transition) -> jax.Array:
     change = batch.next_observation - batch.observation
     targets = jnp.concatenate([change, jnp.expand_dims(batch.reward, -1)], axis=-1)
     return (targets - scaling.target_mean) / scaling.target_std
+
+
+@jax.jit
+def _stacked(*trees: Any) -> Any:
+    """One tree with a first axis for the members; Adam's count, which has no axis, is the same for all of them."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves) if leaves[0].ndim else leaves[0], *trees)
 
 
 def _like(flags: jax.Array, x: jax.Array) -> jax.Array:
