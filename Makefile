@@ -16,7 +16,7 @@ demo: setup
 	$(BIN)/python examples/demo.py
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto
 
 check: setup
 	$(BIN)/ruff format --check .

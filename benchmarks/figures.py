@@ -19,7 +19,7 @@ FIGURES = {
     "hopper.png": {"MBDP, default preset": "hopper/default", "MBDP, paper preset": "hopper/paper"},
     "groupings.png": {
         "no dropout": "groupings/no-dropout",
-        "members": "hopper/default",
+        "members": "groupings/members",
         "state": "groupings/state",
         "batch": "groupings/batch",
     },
