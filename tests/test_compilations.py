@@ -19,7 +19,7 @@ def compilations() -> Iterator[list[str]]:
     """The events of compiling while the context lasts."""
     seen: list[str] = []
 
-    def listen(event: str, duration_secs: float, **about: str | int) -> None:
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event == "/jax/core/compile/backend_compile_duration":
             seen.append(event)
 

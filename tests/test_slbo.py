@@ -110,7 +110,7 @@ def test_an_imagined_episode_that_ends_is_followed_by_a_new_one():
 
 def test_a_bout_of_learning_comes_in_rounds_of_which_the_last_is_settled():
     seen: list[Progress] = []
-    MBDP(POINT_MASS, algo="slbo", **TINY_SLBO).learn(41, callback=lambda _, progress: seen.append(progress))
+    seen.extend(MBDP(POINT_MASS, algo="slbo", **TINY_SLBO).iterate(41))
     pieces = [(one.outcome is not None, one.settled) for one in seen if one.step == 40]
     assert pieces == [(True, False), (False, False), (False, True)]
     assert all(one.settled for one in seen if one.step not in (20, 40))

@@ -73,9 +73,13 @@ class MBDP:
             raise BadInput(f"total_timesteps must be a whole number, at least 1; it is {total_timesteps!r}")
         until = self.learner.step + total_timesteps
         with Display(until, self.learner.step, live=progress_bar, silent=not progress_bar) as display:
+            outcome = None
             for progress in self.iterate(until):
                 display.show(progress)
-                if callback is not None and callback(self, progress) is False:
+                outcome = progress.outcome or outcome
+                if callback is None or not progress.settled:
+                    continue
+                if callback(self, progress._replace(outcome=outcome)) is False:
                     break
         return self
 

@@ -33,13 +33,14 @@ class Learner:
     d_env: Replay
     d_model: Replay
     step: int = 0
-    due: int = 0  # pieces of work that are left of this step: 0, except in a bout of SLBO's
+    due: int = 0  # pieces of work that are left of this step: a fit, or the rounds of SLBO
 
 
 class Progress(NamedTuple):
     """One env step: what the world answered, and what the fit, the imagination and the updates say of themselves.
 
-    A step that takes long comes in pieces, of which the first has the outcome and the last is `settled`.
+    A step that takes long comes in pieces, of which the first has the outcome and the last is `settled`, so that a
+    signal or a checkpoint need not wait for all of it.
     """
 
     step: int
@@ -54,16 +55,20 @@ def mbdp(
     """Model-based reinforcement learning with double dropout planning (Algorithm 1), from where the learner stands."""
     spec, plan, budget = world.spec, config.plan(termination), config.budget(termination)
     update_policy = partial(sac.update, spec=spec, **config.sac_settings(spec))
-    while learner.step < config.steps:
-        rng = np.random.default_rng([seed, learner.step])
-        key_action, key_rollout, key_update = step_keys(seed, learner.step)
-        metrics: dict[str, Any] = {}
+    while learner.due or learner.step < config.steps:
+        rng = np.random.default_rng([seed, learner.step - learner.due])
+        key_action, key_rollout, key_update = step_keys(seed, learner.step - learner.due)
+        past_warm_up = learner.step - learner.due - config.random_steps
+        outcome, metrics = None, dict[str, Any]()
 
-        # Take an action in environment using policy pi_theta; add samples to D_env.
-        past_warm_up = learner.step - config.random_steps
-        outcome = act(learner, world, None if past_warm_up < 0 else sac.explore, rng=rng, key=key_action)
-
-        if config.imagines and past_warm_up >= 0 and past_warm_up % config.model_every == 0:
+        if not learner.due:
+            # Take an action in environment using policy pi_theta; add samples to D_env.
+            outcome = act(learner, world, None if past_warm_up < 0 else sac.explore, rng=rng, key=key_action)
+            learner.due = int(config.imagines and past_warm_up >= 0 and past_warm_up % config.model_every == 0)
+            if learner.due:
+                yield Progress(learner.step, outcome, metrics, settled=False)
+                continue
+        else:
             # Train probabilistic model M on D_env; build a model subset M^beta according to bias(phi_i).
             learner.model, learner.model_optimiser, score = fit(
                 learner.model, learner.model_optimiser, learner.d_env, budget, seed=seed, rng=rng
@@ -84,6 +89,7 @@ def mbdp(
                 metrics |= describe_imagination(batch, rows, spec)
             else:  # every member has diverged: nothing that they ever imagined is to be trusted, real data is
                 learner.d_model = Replay(learner.d_model.capacity, spec)
+            learner.due = 0
 
         # Optimize pi_theta on D_model, and on the share of D_env that MBPO mixes in.
         if past_warm_up >= 0:

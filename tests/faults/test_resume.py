@@ -6,7 +6,9 @@ import os
 import gymnasium
 import pytest
 
+from mbdp import MBDP
 from mbdp.envs.toy import PointMass
+from mbdp.experiments.checkpoints import checkpoints_of
 from mbdp.experiments.cli import main
 from tests.faults.runs import metrics, remains, start_and_die, train
 
@@ -36,6 +38,15 @@ def test_a_run_that_died_goes_on_to_the_same_end(whole, tmp_path, monkeypatch, d
 def test_every_method_goes_on_to_the_same_end(tmp_path, monkeypatch, algo):
     whole = train(tmp_path / "whole", "--algo", algo)
     run = start_and_die(monkeypatch, tmp_path / "cut", 88, [73], options=("--algo", algo))
+    assert main(["resume", str(run)]) == 0
+    assert remains(run) == remains(whole)
+
+
+@pytest.mark.parametrize(("algo", "step"), [("mbdp", 61), ("steve", 61), ("slbo", 60)])
+def test_a_run_that_died_between_the_pieces_of_a_step_goes_on_to_the_same_end(tmp_path, monkeypatch, algo, step):
+    whole = train(tmp_path / "whole", "--algo", algo)
+    run = start_and_die(monkeypatch, tmp_path / "cut", step, [step], options=("--algo", algo))
+    assert MBDP.load(checkpoints_of(run)[-1]).learner.due
     assert main(["resume", str(run)]) == 0
     assert remains(run) == remains(whole)
 

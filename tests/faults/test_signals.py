@@ -12,7 +12,7 @@ import pytest
 
 from mbdp import MBDP
 from mbdp.envs.toy import POINT_MASS
-from mbdp.experiments.checkpoints import checkpoints_of
+from mbdp.experiments.checkpoints import checkpoint_name, checkpoints_of
 from mbdp.experiments.cli import main
 from mbdp.experiments.run import interruptible
 from tests.faults.runs import OPTIONS, remains, train
@@ -28,10 +28,10 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def start(out: Path, *words: str) -> subprocess.Popen:
+def start(out: Path, *words: str, options: tuple[str, ...] = ()) -> subprocess.Popen:
     """The program in a process of its own."""
     command = [sys.executable, *(words or ("-m", "mbdp.experiments.cli"))]
-    command += ["train", POINT_MASS, *OPTIONS, *LONG, "--checkpoint-minutes", "0", "--out", str(out)]
+    command += ["train", POINT_MASS, *OPTIONS, *LONG, "--checkpoint-minutes", "0", "--out", str(out), *options]
     return subprocess.Popen(command, cwd=out, stderr=subprocess.PIPE, text=True)
 
 
@@ -64,6 +64,15 @@ def test_a_process_that_is_ended_goes_on_to_the_same_end(whole_long, tmp_path, n
         assert said.count("\n") == 1
     assert main(["resume", str(run)]) == 0
     assert remains(run) == remains(whole_long)
+
+
+def test_a_signal_does_not_wait_for_the_end_of_a_long_fit(tmp_path):
+    run = tmp_path / "mbdp" / "mbdp-PointMass-v0_0"
+    with start(tmp_path, options=("--first-fit-steps", "1000000000")) as child:
+        wait_until(lambda: (run / "checkpoints" / checkpoint_name(41)).exists())
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(600) == 143  # the fit alone would take days
+    assert MBDP.load(checkpoints_of(run)[-1]).learner.due
 
 
 def test_a_second_signal_leaves_at_once_and_the_old_checkpoint_is_intact(tmp_path):

@@ -117,20 +117,25 @@ def steve(
     budget = Budget(config.fit_steps, config.first_fit_steps, config.fit_batch, config.model_learning_rate, True)
     settings = {name: getattr(config, name) for name in ("alpha", "learning_rate", "target_every")}
     improve = partial(update, spec=world.spec, discount=config.discount, **settings)
-    while learner.step < config.steps:
-        rng = np.random.default_rng([seed, learner.step])
-        metrics: dict[str, Any] = {}
-        past_warm_up = learner.step - config.random_steps
-        explore = None if past_warm_up < 0 else ddpg.explore
-        outcome = act(learner, world, explore, rng=rng, key=step_keys(seed, learner.step)[0])
-
-        if past_warm_up >= 0 and past_warm_up % config.model_every == 0:
+    while learner.due or learner.step < config.steps:
+        rng = np.random.default_rng([seed, learner.step - learner.due])
+        past_warm_up = learner.step - learner.due - config.random_steps
+        outcome, metrics = None, dict[str, Any]()
+        if not learner.due:
+            explore = None if past_warm_up < 0 else ddpg.explore
+            outcome = act(learner, world, explore, rng=rng, key=step_keys(seed, learner.step)[0])
+            learner.due = int(past_warm_up >= 0 and past_warm_up % config.model_every == 0)
+            if learner.due:
+                yield Progress(learner.step, outcome, metrics, settled=False)
+                continue
+        else:
             learner.model, learner.model_optimiser, score = fit(
                 learner.model, learner.model_optimiser, learner.d_env, budget, seed=seed, rng=rng
             )
             bias = np.asarray(getattr(score, config.bias))
             learner.agent = replace(learner.agent, bias=jnp.asarray(bias))
             metrics |= describe_model(bias, model_dropout(bias, config.beta))
+            learner.due = 0
         if past_warm_up >= 0:
             kept = model_dropout(np.asarray(learner.agent.bias), config.beta)
             model, expansion = (learner.model[kept], config.expansion) if len(kept) else (learner.model, 0)

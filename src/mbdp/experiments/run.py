@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from mbdp import interruption
 from mbdp.agent import MBDP
 from mbdp.algorithm import Progress
 from mbdp.envs.tasks import make
@@ -14,6 +15,7 @@ from mbdp.experiments.alarms import Alarms
 from mbdp.experiments.display import Display
 from mbdp.experiments.evaluate import evaluate
 from mbdp.experiments.record import Record
+from mbdp.interruption import Interrupted
 from mbdp.types import BadInput, Broken
 
 
@@ -56,6 +58,8 @@ def train(
                 if not past:
                     run.checkpoint()  # from the first moment on there is something to resume
                 run.go(caught)
+            except Interrupted:
+                run.leave(caught[0])
             except Broken:
                 run.checkpoint()
                 raise
@@ -86,12 +90,16 @@ class _Run:
             if ended or (progress.settled and progress.step % self.schedule["evaluate_every"] == 0):
                 self._evaluate(progress)
             minutes = (time.monotonic() - self.saved_at) / 60
-            if caught or minutes > self.schedule["checkpoint_minutes"] or ended:
+            if minutes > self.schedule["checkpoint_minutes"] or ended:
                 self.checkpoint()
             if caught:
-                number = caught[0]
-                where = f"at step {progress.step}; it goes on with: mbdp resume {self.record.folder}"
-                raise KeyboardInterrupt(number, f"{signal.Signals(number).name} {where}")
+                self.leave(caught[0])
+
+    def leave(self, number: int) -> NoReturn:
+        """End the run because of a signal, with everything saved."""
+        self.checkpoint()
+        where = f"at step {self.agent.learner.step}; it goes on with: mbdp resume {self.record.folder}"
+        raise KeyboardInterrupt(number, f"{signal.Signals(number).name} {where}")
 
     def checkpoint(self) -> None:
         """Save everything as it is now."""
@@ -119,7 +127,8 @@ class _Run:
 @contextmanager
 def interruptible() -> Iterator[list[int]]:
     """A list that is filled by SIGINT or SIGTERM; the second one ends the process at once, whatever it is doing."""
-    caught: list[int] = []
+    caught = interruption.asked
+    caught.clear()
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
 
     def catch(number: int, frame: Any) -> None:
@@ -134,6 +143,7 @@ def interruptible() -> Iterator[list[int]]:
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
+        caught.clear()
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from mbdp.interruption import stop_if_asked
 from mbdp.models.ensemble import Ensemble, Member, Scaling, predict
 from mbdp.parallel import side_by_side
 from mbdp.replay import Replay, unpack
@@ -49,6 +50,7 @@ def fit(
     if budget.steps:
         fresh = int(optimiser[0].count) == 0
         for _ in range(-(-budget.first_steps // budget.steps) if fresh else 1):
+            stop_if_asked()
             indices = np.stack([rng.choice(own, budget.steps * budget.batch) for own in bootstraps])
             members, optimiser = descend(model, optimiser, rows, indices, budget.steps, d_env.spec, budget)
             model = Ensemble(members, model.scaling)
@@ -198,6 +200,7 @@ def _fit_until_it_stops_helping(
     indices = np.zeros((len(model), capacity), np.int32)
     best, best_mse, idle = model.members, score(model, *examined, spec).mse, 0
     while idle < PATIENCE:
+        stop_if_asked()
         for member, own in enumerate(bootstraps):
             indices[member, : steps * budget.batch] = np.resize(rng.permutation(own), steps * budget.batch)
         members, optimiser = descend(model, optimiser, rows, indices, steps, spec, budget)
