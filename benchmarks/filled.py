@@ -1,10 +1,12 @@
 """An agent whose buffers hold as much as after so many env steps, without the hours that it would take to get there."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from mbdp import MBDP
+from mbdp.algorithm import Progress
 from mbdp.replay import Replay
 
 REAL = 5_000  # random env steps, repeated as often as needed: the cost of a step does not depend on what rows say
@@ -29,3 +31,10 @@ def filled_agent(
             buffer.add(rows[: min(REAL, count)])
     learner.step = samples
     return agent, samples
+
+
+def take(run: Iterator[Progress], env_steps: int) -> None:
+    """So many whole env steps; one with a fit comes in pieces."""
+    for _ in range(env_steps):
+        while not next(run).settled:
+            pass

@@ -7,14 +7,14 @@ import json
 import resource
 import sys
 
-from benchmarks.filled import filled_agent
+from benchmarks.filled import filled_agent, take
 
 
 def main() -> None:
     env = sys.argv[1]
     # Few steps of the fit: how many there are costs time and no memory.
     agent, samples = filled_agent(env, "paper", at_longest_horizon=True, fit_steps=10, first_fit_steps=10)
-    next(agent.iterate(agent.config.steps))
+    take(agent.iterate(agent.config.steps), 1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     rows = {name: len(getattr(agent.learner, name)) for name in ("d_env", "d_model")}
     print(json.dumps({"gigabytes": peak, "horizon": agent.config.horizon_at(samples), "rows": rows}))

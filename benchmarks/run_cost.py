@@ -12,12 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from benchmarks.filled import filled_agent
+from benchmarks.filled import filled_agent, take
 from benchmarks.speed.measure import Way, in_turn, machine, quartiles
 
 ENV, WHOLE_RUN = "Hopper-v5", 120_000
@@ -30,11 +32,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/run_cost.json"))
     args = parser.parse_args()
     report: dict[str, Any] = {"command": "python -m benchmarks.run_cost", "quick": args.quick, "machine": machine()}
-    report["env_steps"] = growth(stretch=5 if args.quick else 250, rounds=1 if args.quick else 4)
-    report["start_up_seconds"] = start_up()
-    report["peak_memory"] = {env: child("benchmarks.peak_memory", env) for env in (ENV, "Ant-v5")}
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(report, indent=1) + "\n")
+    parts: dict[str, Callable[[], Any]] = {
+        "env_steps": lambda: growth(stretch=5 if args.quick else 250, rounds=1 if args.quick else 4),
+        "start_up_seconds": start_up,
+        "peak_memory": lambda: {env: child("benchmarks.peak_memory", env) for env in (ENV, "Ant-v5")},
+    }
+    for name, measure in parts.items():
+        print(f"measuring: {name}", flush=True)
+        report[name] = measure()
+        args.out.write_text(json.dumps(report, indent=1) + "\n")  # after each part: what follows may be interrupted
     draw(report["env_steps"], args.out.with_suffix(".png"))
     print(json.dumps({name: value for name, value in report.items() if name != "machine"}, indent=1))
 
@@ -46,7 +53,7 @@ def growth(*, stretch: int, rounds: int) -> dict[str, Any]:
         # The first fit is a long one; here all of them are as long as later ones.
         agent, step = filled_agent(ENV, "default", samples, model_every=stretch, first_fit_steps=100)
         run = agent.iterate(WHOLE_RUN)
-        ways[str(samples)] = Way(lambda run=run: [next(run) for _ in range(stretch)], stretch)
+        ways[str(samples)] = Way(partial(take, run, stretch), stretch)
         horizons[str(samples)] = agent.config.horizon_at(step)
     seconds = {name: 1e3 * np.array(found) for name, found in in_turn(ways, rounds).items()}
     middle = {name: float(np.median(found)) for name, found in seconds.items()}

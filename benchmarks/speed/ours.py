@@ -6,6 +6,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+from benchmarks.filled import take
 from benchmarks.speed.settings import (
     BATCH,
     DEPTH,
@@ -121,8 +122,7 @@ def whole_algorithm(d_env: Replay, sizes: Sizes) -> Way:
     run = algorithm.mbdp(learner, world, config, termination=TERMINATION, seed=0)
 
     def way() -> object:
-        for _ in range(sizes.stretch):
-            next(run)
+        take(run, sizes.stretch)
         return jax.block_until_ready(learner.agent)
 
     return way

@@ -127,9 +127,10 @@ def create(config: Config, spec: Spec, *, seed: int) -> Learner:
 
 
 @jax.jit
-def step_keys(seed: int, step: int) -> jax.Array:
+def step_keys(seed: int, step: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The keys of one env step: for the action, the imagination and the updates."""
-    return jax.random.split(jax.random.fold_in(jax.random.key(seed), step), 3)
+    key_action, key_rollout, key_update = jax.random.split(jax.random.fold_in(jax.random.key(seed), step), 3)
+    return key_action, key_rollout, key_update
 
 
 def describe_model(bias: np.ndarray, kept: np.ndarray) -> dict[str, Any]:
