@@ -18,11 +18,15 @@ from mbdp.experiments.run import interruptible
 from tests.faults.runs import OPTIONS, remains, train
 
 LONG = ("--steps", "400")
-# Writing to the disk takes for ever, as soon as a file called "slow" is in the working directory.
+# Writing a file takes for ever, as soon as one called "slow" is in the working directory.
 SLOW_DISK = """
 import os, sys, time
 fsync = os.fsync
-os.fsync = lambda opened: (fsync(opened), time.sleep(1000 if os.path.exists("slow") else 0))
+def slow(opened):
+    fsync(opened)
+    if os.path.exists("slow") and os.readlink(f"/proc/self/fd/{opened}").endswith(".partial"):
+        time.sleep(1000)
+os.fsync = slow
 from mbdp.experiments.cli import main
 sys.exit(main(sys.argv[1:]))
 """
