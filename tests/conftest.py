@@ -1,5 +1,9 @@
 """Settings that the tests share: one tiny shape, so that XLA compiles each function once for all of them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import jax
 import numpy as np
 import pytest
 
@@ -61,3 +65,19 @@ def linear_system(count: int, *, noise: float = 0.0, seed: int = 0, capacity: in
 def _own_cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands under test share compilations with each other, not with the user's real runs."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@contextmanager
+def compilations() -> Iterator[list[str]]:
+    """The events of compiling while the context lasts."""
+    seen: list[str] = []
+
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            seen.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield seen
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)

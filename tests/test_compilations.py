@@ -1,7 +1,5 @@
 """Nothing is compiled once every kind of step has been taken, however much the data has grown since."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import jax
@@ -11,23 +9,7 @@ from mbdp import algorithm
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import make, task_of
 from mbdp.envs.toy import POINT_MASS
-from tests.conftest import tiny
-
-
-@contextmanager
-def compilations() -> Iterator[list[str]]:
-    """The events of compiling while the context lasts."""
-    seen: list[str] = []
-
-    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
-        if event == "/jax/core/compile/backend_compile_duration":
-            seen.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        yield seen
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
+from tests.conftest import compilations, tiny
 
 
 def test_a_compilation_is_noticed():

@@ -12,6 +12,7 @@ from mbdp.models.ensemble import Ensemble, Member, Scaling
 from mbdp.replay import unpack
 from mbdp.rollout import Imagined, Plan, rollout, surviving_rows
 from mbdp.types import Spec, Transition
+from tests.conftest import compilations
 
 SPEC = Spec(2, 1)
 ACTOR = create_agent(
@@ -198,12 +199,10 @@ def test_predictions_out_of_the_datas_range_are_cut_and_marked():
 
 
 def test_a_growing_horizon_compiles_nothing():
-    from mbdp.rollout import _imagine_rows
-
     imagine(horizon=1)
-    compiled = _imagine_rows._cache_size()
-    imagine(horizon=4)
-    assert _imagine_rows._cache_size() == compiled
+    with compilations() as seen:
+        imagine(horizon=4)
+    assert not seen
 
 
 def in_blocks_of_few_rows(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Imagined:

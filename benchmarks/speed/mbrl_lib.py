@@ -50,6 +50,8 @@ class Parts:
             ReplayBuffer(capacity, (spec.observation_size,), (spec.action_size,), rng=np.random.default_rng(0))
             for capacity in (len(d_env) + 10_000, 4 * sizes.imagined)
         )
+        for column in (self.imagined.obs, self.imagined.next_obs, self.imagined.action):
+            column[:] = 0  # as in ours
         rows = unpack(d_env.rows[: len(d_env)], spec)
         never = np.zeros(len(d_env), bool)
         self.real.add_batch(rows.observation, rows.action, rows.next_observation, rows.reward, never, never)

@@ -25,6 +25,9 @@ PACKAGES = (
 )
 
 
+REST = 0.3  # seconds before each measurement: threads of the one before may wait for more work by spinning
+
+
 class Way(NamedTuple):
     """Something to time: one call does `count` units of work."""
 
@@ -40,6 +43,7 @@ def in_turn(ways: dict[str, Way], rounds: int, *, warm_up: bool = True) -> dict[
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, way in ways.items():
+            time.sleep(REST)
             began = time.perf_counter()
             way.run()
             seconds[name].append((time.perf_counter() - began) / way.count)

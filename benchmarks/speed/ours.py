@@ -75,6 +75,7 @@ def imagination(d_env: Replay, sizes: Sizes, group: Group) -> Way:
     plan = Plan(group, alpha=0.2, samples=10, member_per="row", termination=TERMINATION)
     samples = KEPT if group == "members" else plan.samples
     d_model = Replay(4 * sizes.imagined, d_env.spec)
+    d_model.rows[:] = 0  # the system gives a page of memory at its first touch, which a run does once
 
     def way() -> object:
         starts = np.asarray(unpack(d_env.sample(sizes.imagined // samples, rng), d_env.spec).observation)

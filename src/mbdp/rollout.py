@@ -1,6 +1,5 @@
 """Branched rollouts of a policy inside an ensemble, and which of their samples survive rollout dropout."""
 
-from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -8,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdp.agents.sac import sample_action
+from mbdp.compiling import compiled_with_eigen
 from mbdp.dropout import rollout_dropout
 from mbdp.models.ensemble import Ensemble, Normal, predict, sample
 from mbdp.networks import MLP
@@ -48,12 +48,14 @@ def rollout(model: Ensemble, actor: MLP, starts: np.ndarray, *, horizon: int, pl
     blocks = -(-len(starts) * samples // BLOCK)
     states = -(-len(starts) // blocks)
     filled = np.resize(starts, (blocks * states, starts.shape[-1]))  # the few beyond are computed and not used
-    key_member, key_blocks = jax.random.split(key)
+    key_member, key_host, key_blocks = jax.random.split(key, 3)
+    rngs = np.random.default_rng(np.asarray(jax.random.key_data(key_host))).spawn(blocks)
 
-    def imagine(block: tuple[np.ndarray, jax.Array]) -> Imagined:
-        return _rollout_block(model, actor, *block, samples, plan, jax.random.split(key_member, horizon))
+    def imagine(block: tuple[np.ndarray, jax.Array, np.random.Generator]) -> Imagined:
+        return _rollout_block(model, actor, *block, samples, plan, keys_member)
 
-    parts = side_by_side(imagine, zip(np.split(filled, blocks), jax.random.split(key_blocks, blocks), strict=True))
+    keys_member, keys = _several(key_member, horizon), _several(key_blocks, blocks)
+    parts = side_by_side(imagine, zip(np.split(filled, blocks), keys, rngs, strict=True))
     return Imagined(*(np.concatenate(field, axis=1)[:, : len(starts)] for field in zip(*parts, strict=True)))
 
 
@@ -77,45 +79,46 @@ def _rollout_block(
     actor: MLP,
     starts: np.ndarray,
     key: jax.Array,
+    rng: np.random.Generator,
     samples: int,
     plan: Plan,
-    keys_member: jax.Array,
+    keys_member: list[jax.Array],
 ) -> Imagined:
     """The rollouts from some of the starts; one member for all rows of a step is one for all blocks."""
     observation = jnp.broadcast_to(starts[:, None], (len(starts), samples, starts.shape[-1]))
     alive = jnp.ones(observation.shape[:2], bool)
     imagine = _imagine_members if plan.group == "members" else _imagine_rows
     steps = []
-    for key_step, key_member in zip(jax.random.split(key, len(keys_member)), keys_member, strict=True):
-        key_noise, key_rest = jax.random.split(key_step)
-        # Drawn in a call of its own: fused into what uses it, the same noise costs more.
-        noise = jax.random.normal(key_noise, (*observation.shape[:2], observation.shape[-1] + 1))
-        keys = key_member, key_rest
-        observation, alive, step = imagine(model, actor, observation, alive, noise, plan=plan, keys=keys)
+    for keys in zip(keys_member, _several(key, len(keys_member)), strict=True):
+        # NumPy draws these in a fraction of the time that XLA takes.
+        noise = rng.standard_normal((*observation.shape[:2], observation.shape[-1] + 1), np.float32)
+        order = rng.permutation(len(starts) * samples) if imagine is _imagine_rows else None
+        observation, alive, step = imagine(model, actor, observation, alive, noise, order, plan=plan, keys=keys)
         steps.append(step)
     return Imagined(*(np.stack(field) for field in zip(*steps, strict=True)))
 
 
-@partial(jax.jit, static_argnames="plan")
+@compiled_with_eigen(static_argnames="plan")
 def _imagine_rows(
     model: Ensemble,
     actor: MLP,
     observation: jax.Array,
     alive: jax.Array,
     noise: jax.Array,
+    order: jax.Array,
     *,
     plan: Plan,
     keys: tuple[jax.Array, jax.Array],
 ) -> tuple[jax.Array, jax.Array, Imagined]:
     """One step of every rollout, each with a member of its own or all with one, as the plan says."""
     key_one, key_rest = keys
-    key_action, key_row, key_end = jax.random.split(key_rest, 3)
+    key_action, key_end = jax.random.split(key_rest)
     flat = observation.reshape(-1, observation.shape[-1])
     action, _ = sample_action(actor, flat, key=key_action)
     if plan.member_per == "step":
         normal = predict_with_one_member(model, flat, action, key=key_one)
     else:
-        normal = _predict_with_a_member_per_row(model, flat, action, key=key_row)
+        normal = _predict_with_a_member_per_row(model, flat, action, order)
     following, reward, bounded = sample(normal, model.scaling, flat, noise=noise.reshape(normal.mean.shape))
     terminated = ends(plan.termination, flat, action, following, normal.terminated_logit, key=key_end)
     rows = pack(Transition(flat, action, reward, following, terminated))
@@ -124,13 +127,14 @@ def _imagine_rows(
     return following.reshape(observation.shape), alive & ~terminated.reshape(shape), step
 
 
-@partial(jax.jit, static_argnames="plan")
+@compiled_with_eigen(static_argnames="plan")
 def _imagine_members(
     model: Ensemble,
     actor: MLP,
     observation: jax.Array,
     alive: jax.Array,
     noise: jax.Array,
+    order: None,
     *,
     plan: Plan,
     keys: tuple[jax.Array, jax.Array],
@@ -159,14 +163,14 @@ def predict_with_one_member(model: Ensemble, observation: jax.Array, action: jax
 
 
 def _predict_with_a_member_per_row(
-    model: Ensemble, observation: jax.Array, action: jax.Array, *, key: jax.Array
+    model: Ensemble, observation: jax.Array, action: jax.Array, order: jax.Array
 ) -> Normal:
-    """MBPO's choice: a member for each row, drawn by shuffling the rows and giving each member an equal share."""
+    """MBPO's choice: a member for each row; the rows come in a random order, and each member takes an equal share."""
     rows, members = len(observation), len(model)
     share = -(-rows // members)
-    order = jax.random.permutation(key, share * members) % rows  # the few rows beyond are computed and not used
-    place = jnp.zeros(rows, order.dtype).at[order].set(jnp.arange(share * members))
-    blocks = (x[order].reshape(members, share, -1) for x in (observation, action))
+    filled = jnp.resize(order, (share * members,))  # the few rows beyond are computed and not used
+    place = jnp.zeros(rows, order.dtype).at[order].set(jnp.arange(rows))
+    blocks = (x[filled].reshape(members, share, -1) for x in (observation, action))
     return Normal(*(x.reshape(share * members, *x.shape[2:])[place] for x in model(*blocks)))
 
 
@@ -183,3 +187,8 @@ def ends(
     if termination is None:
         return jax.random.bernoulli(key, jax.nn.sigmoid(logit))
     return jnp.broadcast_to(termination(observation, action, following), logit.shape)
+
+
+def _several(key: jax.Array, count: int) -> list[jax.Array]:
+    """As many keys; `jax.random.split` would be compiled anew for every count."""
+    return [jax.random.fold_in(key, i) for i in range(count)]

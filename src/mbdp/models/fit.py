@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from mbdp.compiling import compiled_with_eigen
 from mbdp.interruption import stop_if_asked
 from mbdp.models.ensemble import Ensemble, Member, Scaling, predict
 from mbdp.parallel import side_by_side
@@ -129,7 +130,7 @@ def descend(
     return _stacked(*side_by_side(one, range(len(model))))
 
 
-@partial(jax.jit, static_argnames=("spec", "budget"))
+@compiled_with_eigen(static_argnames=("spec", "budget"))
 def descend_one(
     number: int,
     model: Ensemble,
