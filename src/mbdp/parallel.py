@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import jax
-
 
 def side_by_side(function: Callable[[Any], Any], arguments: Iterable[Any]) -> list[Any]:
     """What the function makes of each argument, in order, computed by as many threads as there are cores."""
-    with ThreadPoolExecutor(_cores()) as pool:
+    import jax
+
+    with ThreadPoolExecutor(cores()) as pool:
         return list(pool.map(lambda argument: jax.block_until_ready(function(argument)), arguments))
 
 
-def _cores() -> int:
+def cores() -> int:
     """The cores that this process may use, where the system tells."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -18,6 +18,7 @@ from mbdp.analysis.robustness_report import Result, Setting, text_table, write_r
 from mbdp.envs.axes import axis_of
 from mbdp.experiments.grid_arguments import add_grid_arguments, axes_of
 from mbdp.foreign_policies import open_policy
+from mbdp.parallel import cores
 from mbdp.robustness import PROTOCOL, Grid, evaluate_grids
 from mbdp.types import BadInput
 
@@ -42,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_grid_arguments(parser)
     parser.add_argument("--episodes", type=int, default=5, metavar="N", help="per world (default: 5)")
     parser.add_argument("--seed", type=int, default=0, help="of the first episode of every world (default: 0)")
-    parser.add_argument("--workers", type=int, default=_cores(), metavar="N", help="processes (default: all cores)")
+    parser.add_argument("--workers", type=int, default=cores(), metavar="N", help="processes (default: all cores)")
     parser.add_argument("--allow-code", action="store_true", help="load .zip files, which can run code hidden in them")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: runs/robustness/ENV)")
 
@@ -152,7 +153,3 @@ def _check_writable(folder: Path) -> None:
         raise BadInput(f"{folder}: cannot write there ({error.strerror})") from error
     if not os.access(folder, os.W_OK):
         raise BadInput(f"{folder}: cannot write there")
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
