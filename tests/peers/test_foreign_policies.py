@@ -2,6 +2,7 @@ import gymnasium
 import numpy as np
 import onnx
 import pytest
+import sb3_contrib
 import stable_baselines3
 from onnx import TensorProto, helper, numpy_helper
 
@@ -16,7 +17,8 @@ pytestmark = pytest.mark.filterwarnings("default")  # torch and onnx warn of aff
 
 
 def save_agent(tmp_path, name="SAC"):
-    agent = getattr(stable_baselines3, name)("MlpPolicy", "Hopper-v5", device="cpu", seed=0)
+    package = sb3_contrib if hasattr(sb3_contrib, name) else stable_baselines3
+    agent = getattr(package, name)("MlpPolicy", "Hopper-v5", device="cpu", seed=0)
     agent.save(tmp_path / f"{name.lower()}.zip")
     return agent, tmp_path / f"{name.lower()}.zip"
 
@@ -40,7 +42,7 @@ def save_onnx(file, policy, rows="n"):
     return file
 
 
-@pytest.mark.parametrize("name", ["SAC", "TD3", "DDPG", "PPO", "A2C"])
+@pytest.mark.parametrize("name", ["SAC", "TD3", "DDPG", "PPO", "A2C", "TQC", "CrossQ", "TRPO"])
 def test_a_zip_acts_as_the_agent_that_saved_it(tmp_path, name):
     agent, file = save_agent(tmp_path, name)
     observations = np.random.default_rng(0).normal(size=(16, 11))
