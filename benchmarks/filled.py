@@ -9,8 +9,6 @@ from mbdp import MBDP
 from mbdp.algorithm import Progress
 from mbdp.replay import Replay
 
-REAL = 5_000  # random env steps, repeated as often as needed: the cost of a step does not depend on what rows say
-
 
 def filled_agent(
     env: str, preset: str, samples: int = 0, *, at_longest_horizon: bool = False, **settings: Any
@@ -24,11 +22,12 @@ def filled_agent(
     samples = config.horizon[-1] if at_longest_horizon else samples
     samples -= (samples - config.random_steps) % config.model_every
     rng = np.random.default_rng(0)
-    rows = np.concatenate([agent.world.step(rng.uniform(-1, 1, spec.action_size)).rows for _ in range(REAL)])
+    rows = np.concatenate([agent.world.step(rng.uniform(-1, 1, spec.action_size)).rows for _ in range(samples)])
+    learner.d_env.add(rows)
+    # The cost of an update does not depend on what imagined rows say.
     learner.d_model = Replay(config.d_model_capacity(config.horizon_at(samples)), spec)
-    for buffer, count in ((learner.d_env, samples), (learner.d_model, learner.d_model.capacity)):
-        for _ in range(-(-count // REAL)):
-            buffer.add(rows[: min(REAL, count)])
+    while len(learner.d_model) < learner.d_model.capacity:
+        learner.d_model.add(rows)
     learner.step = samples
     return agent, samples
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from benchmarks.filled import filled_agent, take
 from benchmarks.speed.measure import Way, in_turn, machine, quartiles
+
+from mbdp.algorithm import Progress
+from mbdp.config import preset
+from mbdp.models.fit import fit
 
 ENV, WHOLE_RUN = "Hopper-v5", 120_000
 SAMPLES = (10_000, 30_000, 60_000, 100_000)
@@ -35,6 +39,7 @@ def main() -> None:
     args.out.parent.mkdir(parents=True, exist_ok=True)
     parts: dict[str, Callable[[], Any]] = {
         "env_steps": lambda: growth(stretch=5 if args.quick else 250, rounds=1 if args.quick else 4),
+        "paper_preset": lambda: paper_preset(steps=3 if args.quick else 20, rounds=1 if args.quick else 3),
         "start_up_seconds": start_up,
         "peak_memory": lambda: {env: child("benchmarks.peak_memory", env) for env in (ENV, "Ant-v5")},
     }
@@ -67,6 +72,37 @@ def growth(*, stretch: int, rounds: int) -> dict[str, Any]:
         "last_to_first": middle[str(SAMPLES[-1])] / middle[str(SAMPLES[0])],
         "hours_of_a_whole_run": float(np.trapezoid(costs, over)) / 1e3 / 3600,
     }
+
+
+def paper_preset(*, steps: int, rounds: int) -> dict[str, Any]:
+    """Seconds of an env step with and without an early-stopped fit, and a whole run projected from these."""
+    agent, samples = filled_agent(ENV, "paper", SAMPLES[2], model_every=steps)
+    config, learner, usual = agent.config, agent.learner, preset("mbdp", ENV, "paper").model_every
+    # Not from nothing: in a run, each fit goes on from the one before.
+    budget = config.budget(agent.termination)._replace(steps=100, first_steps=100 if rounds == 1 else 5_000)
+    rng = np.random.default_rng(0)
+    learner.model, learner.model_optimiser, _ = fit(
+        learner.model, learner.model_optimiser, learner.d_env, budget, seed=0, rng=rng
+    )
+    run = agent.iterate(WHOLE_RUN)
+    take(run, steps)
+    seconds = np.array([[_timed(run) for _ in range(steps)] for _ in range(rounds)])
+    with_fit, without = float(np.median(seconds[:, 0])), float(np.median(seconds[:, 1:]))
+    per_1000 = 1000 * (without + (with_fit - without) / usual)
+    return {
+        "env": f"{ENV}, paper preset, {samples:,} samples, horizon {agent.config.horizon_at(samples)}",
+        "seconds_of_a_step_with_a_fit": seconds[:, 0].tolist(),
+        "seconds_of_a_step_without": without,
+        "env_steps_between_fits": usual,
+        "seconds_per_1000": per_1000,
+        "hours_of_a_whole_run": per_1000 * WHOLE_RUN / 1000 / 3600,
+    }
+
+
+def _timed(run: Iterator[Progress]) -> float:
+    began = time.perf_counter()
+    take(run, 1)
+    return time.perf_counter() - began
 
 
 def start_up() -> dict[str, Any]:

@@ -26,6 +26,7 @@ def main() -> None:
     fill(ROOT / "README.md", "bench", table(bench))
     fill(ROOT / "docs/scaling.md", "checked", scaling.checked_table(bench, run_cost))
     fill(ROOT / "docs/scaling.md", "run", run_table(run_cost))
+    fill(ROOT / "docs/scaling.md", "products", products_table(bench))
 
 
 def fill(file: Path, name: str, text: str) -> None:
@@ -37,6 +38,17 @@ def fill(file: Path, name: str, text: str) -> None:
     file.write_text(marks.sub(lambda found: f"{found[1]}{text}\n{found[2]}", old))
 
 
+def products_table(report: dict[str, Any]) -> str:
+    """GFLOP per second of each library at each size, as Markdown."""
+    found = report["gflop_per_second_of_products"]
+    names = list(next(iter(found.values())))
+    lines = ["| product | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    for size, speeds in found.items():
+        cells = (f"{middle:.0f} ({low:.0f} to {high:.0f})" for low, middle, high in speeds.values())
+        lines.append(f"| {size} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def run_table(report: dict[str, Any]) -> str:
     """Start-up, growth, memory and the projected run as Markdown."""
     steps = report["env_steps"]
@@ -46,6 +58,12 @@ def run_table(report: dict[str, Any]) -> str:
         lines.append(f"| {name} | {middle:.1f} s ({low:.1f} to {high:.1f}) |")
     lines.append(f"| the last of these relative to the first | {steps['last_to_first']:.2f} |")
     lines.append(f"| 120,000 env steps, projected from these | {steps['hours_of_a_whole_run']:.2f} h |")
+    paper = report["paper_preset"]
+    fit, rest = max(paper["seconds_of_a_step_with_a_fit"]), paper["seconds_of_a_step_without"]
+    lines.append(f"| {paper['env']}: env step with a fit (longest of 3), without | {fit:.1f} s, {rest:.3f} s |")
+    lines.append(
+        f"| 120,000 env steps of the paper preset, projected from these | {paper['hours_of_a_whole_run']:.1f} h |"
+    )
     for cache, seconds in report["start_up_seconds"].items():
         first, update = seconds["first_env_step"], seconds["first_update"]
         lines.append(

@@ -40,6 +40,7 @@ def main() -> None:
     report: dict[str, Any] = {"command": "python -m benchmarks.speed", "quick": args.quick, "machine": machine()}
     report |= {"sizes": sizes._asdict(), "parts": {}}
     args.out.parent.mkdir(parents=True, exist_ok=True)
+    report["gflop_per_second_of_products"] = products.by_size(sizes.rounds)
     d_env = random_rows(sizes.real_rows)
     for name in args.parts:
         unit, make_ways, work = PARTS[name]
