@@ -1,4 +1,3 @@
-import gymnasium
 import numpy as np
 import onnx
 import pytest
@@ -6,11 +5,11 @@ import sb3_contrib
 import stable_baselines3
 from onnx import TensorProto, helper, numpy_helper
 
-from mbdp.envs.perturb import perturb
 from mbdp.experiments.cli import main
 from mbdp.foreign_policies import open_policy
 from mbdp.robustness import evaluate_grid, evaluate_grids
 from mbdp.types import BadInput
+from tests.peers.conftest import acts_as, cell_and_plain_loop
 from tests.test_policy import make_policy
 
 pytestmark = pytest.mark.filterwarnings("default")  # torch and onnx warn of affairs of their own
@@ -44,23 +43,12 @@ def save_onnx(file, policy, rows="n"):
 
 @pytest.mark.parametrize("name", ["SAC", "TD3", "DDPG", "PPO", "A2C", "TQC", "CrossQ", "TRPO"])
 def test_a_zip_acts_as_the_agent_that_saved_it(tmp_path, name):
-    agent, file = save_agent(tmp_path, name)
-    observations = np.random.default_rng(0).normal(size=(16, 11))
-    expected, _ = agent.predict(observations, deterministic=True)
-    np.testing.assert_array_equal(open_policy(file, allow_code=True)(observations), expected)
+    assert acts_as(*save_agent(tmp_path, name))
 
 
-def test_a_cell_of_an_sb3_policy_is_what_sb3s_own_loop_gives(tmp_path):
-    agent, file = save_agent(tmp_path)
-    grid = evaluate_grid(open_policy(file, allow_code=True), "Hopper-v5", {"mass": [1.2]}, episodes=2, seed=5, batch=1)
-    env = perturb(gymnasium.make("Hopper-v5"), {"mass": 1.2})
-    observation, _ = env.reset(seed=6)
-    total, over = 0.0, False
-    while not over:
-        action, _ = agent.predict(observation, deterministic=True)
-        observation, reward, terminated, truncated, _ = env.step(action)
-        total, over = total + float(reward), terminated or truncated
-    assert grid.returns[0, 1] == total
+def test_a_cell_is_what_a_plain_loop_with_the_agent_gives(tmp_path):
+    by_grid, by_loop = cell_and_plain_loop(*save_agent(tmp_path))
+    assert by_grid == by_loop
 
 
 def test_an_agent_itself_is_a_policy_too(tmp_path):

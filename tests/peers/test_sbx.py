@@ -1,11 +1,7 @@
-import gymnasium
-import numpy as np
 import pytest
 
-from mbdp.envs.perturb import perturb
 from mbdp.experiments.cli import main
-from mbdp.foreign_policies import open_policy
-from mbdp.robustness import evaluate_grid
+from tests.peers.conftest import acts_as, cell_and_plain_loop
 
 pytestmark = pytest.mark.filterwarnings("default")  # flax and tensorflow_probability warn of affairs of their own
 
@@ -41,23 +37,12 @@ def trained(tmp_path_factory):
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_zip_acts_as_the_agent_that_saved_it(tmp_path, name):
-    agent, file = train_agent(tmp_path, name)
-    observations = np.random.default_rng(0).normal(size=(16, 11))
-    expected, _ = agent.predict(observations, deterministic=True)
-    np.testing.assert_array_equal(open_policy(file, allow_code=True)(observations), expected)
+    assert acts_as(*train_agent(tmp_path, name))
 
 
 def test_a_cell_is_what_a_plain_loop_with_the_agent_gives(trained):
-    agent, file = trained
-    grid = evaluate_grid(open_policy(file, allow_code=True), "Hopper-v5", {"mass": [1.2]}, episodes=2, seed=5, batch=1)
-    env = perturb(gymnasium.make("Hopper-v5"), {"mass": 1.2})
-    observation, _ = env.reset(seed=6)
-    total, over = 0.0, False
-    while not over:
-        action, _ = agent.predict(observation, deterministic=True)
-        observation, reward, terminated, truncated, _ = env.step(action)
-        total, over = total + float(reward), terminated or truncated
-    assert grid.returns[0, 1] == total
+    by_grid, by_loop = cell_and_plain_loop(*trained)
+    assert by_grid == by_loop
 
 
 def test_the_command_evaluates_it_in_two_processes(trained, tmp_path, capsys):
