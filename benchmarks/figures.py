@@ -31,7 +31,7 @@ def main() -> None:
     for picture, methods in FIGURES.items():
         found = {label: sorted((RESULTS / folder).glob("*_*")) for label, folder in methods.items()}
         runs = [(label, run) for label, runs in found.items() for run in runs]
-        if not runs:
+        if len({label for label, _ in runs}) < 2:  # a comparison needs two
             continue
         draw_curves([run for _, run in runs], RESULTS / picture, labels=[label for label, _ in runs])
         print(f"\n{picture}\n{HEADER}\n{'|---' * HEADER.count(' |')}|")

@@ -33,6 +33,7 @@ SAMPLES = (10_000, 30_000, 60_000, 100_000)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="see whether everything runs; the numbers mean nothing")
+    parser.add_argument("--parts", nargs="+", metavar="PART", help="measure only these again, and keep the rest")
     parser.add_argument("--out", type=Path, default=Path("results/run_cost.json"))
     args = parser.parse_args()
     report: dict[str, Any] = {"command": "python -m benchmarks.run_cost", "quick": args.quick, "machine": machine()}
@@ -43,6 +44,11 @@ def main() -> None:
         "start_up_seconds": start_up,
         "peak_memory": lambda: {env: child("benchmarks.peak_memory", env) for env in (ENV, "Ant-v5")},
     }
+    if unknown := set(args.parts or ()) - set(parts):
+        parser.error(f"there is no part {', '.join(unknown)}; there are {', '.join(parts)}")
+    if args.parts and args.out.exists():
+        report = json.loads(args.out.read_text()) | report
+        parts = {name: parts[name] for name in args.parts}
     for name, measure in parts.items():
         print(f"measuring: {name}", flush=True)
         report[name] = measure()

@@ -58,18 +58,17 @@ def run_table(report: dict[str, Any]) -> str:
         lines.append(f"| {name} | {middle:.1f} s ({low:.1f} to {high:.1f}) |")
     lines.append(f"| the last of these relative to the first | {steps['last_to_first']:.2f} |")
     lines.append(f"| 120,000 env steps, projected from these | {steps['hours_of_a_whole_run']:.2f} h |")
-    paper = report["paper_preset"]
-    fit, rest = max(paper["seconds_of_a_step_with_a_fit"]), paper["seconds_of_a_step_without"]
-    lines.append(f"| {paper['env']}: env step with a fit (longest of 3), without | {fit:.1f} s, {rest:.3f} s |")
-    lines.append(
-        f"| 120,000 env steps of the paper preset, projected from these | {paper['hours_of_a_whole_run']:.1f} h |"
-    )
-    for cache, seconds in report["start_up_seconds"].items():
+    if paper := report.get("paper_preset"):
+        fit, rest = max(paper["seconds_of_a_step_with_a_fit"]), paper["seconds_of_a_step_without"]
+        lines.append(f"| {paper['env']}: env step with a fit (longest of 3), without | {fit:.1f} s, {rest:.3f} s |")
+        hours = f"{paper['hours_of_a_whole_run']:.1f} h"
+        lines.append(f"| 120,000 env steps of the paper preset, projected from these | {hours} |")
+    for cache, seconds in report.get("start_up_seconds", {}).items():
         first, update = seconds["first_env_step"], seconds["first_update"]
         lines.append(
             f"| start-up, {cache}: to the first env step, to the first update | {first:.1f} s, {update:.1f} s |"
         )
-    for env, found in report["peak_memory"].items():
+    for env, found in report.get("peak_memory", {}).items():
         lines.append(f"| peak memory, {env}, paper preset, horizon {found['horizon']} | {found['gigabytes']:.2f} GB |")
     return "\n".join(lines)
 
