@@ -38,10 +38,11 @@ test-peers: .venv-peers/installed
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-peers.txt --no-deps mbrl
 	touch $@
 
-# Speed against the peers, and what a run costs: about fifteen minutes on two cores with nothing else to do.
-bench: .venv-peers/installed
+# Speed against the peers, and what a run costs where no torch is installed, which tensorboardX would import: about half
+# an hour on two cores with nothing else to do.
+bench: setup .venv-peers/installed
 	.venv-peers/bin/python -m benchmarks.speed
-	.venv-peers/bin/python -m benchmarks.run_cost
+	$(BIN)/python -m benchmarks.run_cost
 
 # Fifty times kill -9, resumed each time: about ten minutes.
 torture: setup
