@@ -6,8 +6,8 @@ from typing import Any
 
 import jax
 
-# Left to itself, XLA has its library YNNPACK multiply on a CPU. Eigen, which it has too, takes about a tenth less time
-# for a fit or an imagination; for the updates of a policy it made no difference that could be measured.
+# Left to itself, XLA has its library YNNPACK multiply on a CPU. Eigen, which it has too, takes less time for a fit or
+# an imagination, and not for the updates of a policy.
 EIGEN = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 
