@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", metavar="PART", help="measure only these again, and keep the rest")
     parser.add_argument("--out", type=Path, default=Path("results/run_cost.json"))
     args = parser.parse_args()
-    report: dict[str, Any] = {"command": "python -m benchmarks.run_cost", "quick": args.quick, "machine": machine()}
+    report: dict[str, Any] = {"command": "python -m benchmarks.run_cost", "quick": args.quick, "machine": {}}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     parts: dict[str, Callable[[], Any]] = {
         "env_steps": lambda: growth(stretch=5 if args.quick else 250, rounds=1 if args.quick else 4),
@@ -47,14 +47,15 @@ def main() -> None:
     if unknown := set(args.parts or ()) - set(parts):
         parser.error(f"there is no part {', '.join(unknown)}; there are {', '.join(parts)}")
     if args.parts and args.out.exists():
-        report = json.loads(args.out.read_text()) | report
+        report = json.loads(args.out.read_text()) | {"quick": args.quick}
         parts = {name: parts[name] for name in args.parts}
     for name, measure in parts.items():
         print(f"measuring: {name}", flush=True)
+        report["machine"][name] = machine()  # parts may be measured at different times
         report[name] = measure()
         args.out.write_text(json.dumps(report, indent=1) + "\n")  # after each part: what follows may be interrupted
     draw(report["env_steps"], args.out.with_suffix(".png"))
-    print(json.dumps({name: value for name, value in report.items() if name != "machine"}, indent=1))
+    print(json.dumps(report, indent=1))
 
 
 def growth(*, stretch: int, rounds: int) -> dict[str, Any]:

@@ -61,6 +61,21 @@ def test_hoppers_horizon_grows_from_1_to_15(step, horizon):
     assert preset("mbdp", "Hopper-v5").horizon_at(step) == horizon
 
 
+@pytest.mark.parametrize(("step", "ahead"), [(0, 100), (20_000, 100), (60_000, 300), (100_000, 500), (10**6, 500)])
+def test_hoppers_discount_looks_further_ahead_as_the_horizon_grows(step, ahead):
+    assert preset("mbdp", "Hopper-v5").discount_at(step) == pytest.approx(1 - 1 / ahead)
+
+
+@pytest.mark.parametrize("last", [0.0, 0.5, 0.9])
+def test_a_discount_never_shrinks(last):
+    assert Config(discount=0.9, last_discount=last, horizon=(1, 5, 0, 10)).discount_at(7) == 0.9
+
+
+@pytest.mark.parametrize("algo", ["mbdp", "mbpo", "sac"])
+def test_the_papers_discount_does_not_grow(algo):
+    assert preset(algo, "Hopper-v5", "paper").discount_at(10**6) == 0.99
+
+
 def test_the_entropy_target_is_the_tasks_or_minus_half_the_actions():
     assert preset("mbdp", "Hopper-v5").sac_settings(Spec(11, 3))["target_entropy"] == -1
     assert preset("mbdp", "Unknown-v0").sac_settings(Spec(4, 6))["target_entropy"] == -3
@@ -76,6 +91,7 @@ def test_the_entropy_target_is_the_tasks_or_minus_half_the_actions():
         ({"steps": 1.5}, "steps.*1.5"),
         ({"real_ratio": 1.1}, "real-ratio.*1.1"),
         ({"learning_rate": 0.0}, "learning-rate.*0.0"),
+        ({"last_discount": 1.0}, "last-discount.*1.0"),
         ({"group": "colour"}, "group.*state, members, batch, trajectory.*colour"),
         ({"horizon": (0, 1, 0, 0)}, "horizon"),
         ({"group": "state", "samples_per_state": 1}, "samples-per-state must be at least 2"),

@@ -49,7 +49,8 @@ def learned_without_any_dropout(config: Config, seed: int = 0) -> sac.Agent:
             imagined = rollout(model[best_first], agent.actor, starts, horizon=1, plan=plan, key=key_rollout)
             d_model.add(imagined.rows[imagined.valid])
         rows = mixed_minibatches(d_env, d_model, **config.minibatches, rng=rng)
-        agent, _ = sac.update(agent, rows, spec=spec, **config.sac_settings(spec), key=key_update)
+        settings = config.sac_settings(spec) | {"discount": config.discount}
+        agent, _ = sac.update(agent, rows, spec=spec, **settings, key=key_update)
     return agent
 
 

@@ -9,7 +9,7 @@ from mbdp.algorithm import Progress
 from mbdp.baselines import slbo
 from mbdp.envs.tasks import task_of
 from mbdp.envs.toy import POINT_MASS
-from mbdp.models import ensemble
+from mbdp.models import ensemble, multi_step_fit
 from mbdp.models.fit import scaling_of
 from mbdp.replay import pack
 from mbdp.types import Spec, Transition
@@ -31,18 +31,18 @@ def rows_of(episodes: list[int], *, terminated: bool = False) -> np.ndarray:
 
 
 def test_a_sequence_never_spans_two_episodes():
-    assert slbo.sequences(rows_of([3, 1, 4]), SPEC, 2, np.array([], int)).tolist() == [0, 1, 4, 5, 6]
+    assert multi_step_fit.sequences(rows_of([3, 1, 4]), SPEC, 2, np.array([], int)).tolist() == [0, 1, 4, 5, 6]
 
 
 def test_a_sequence_never_goes_on_after_a_termination():
     rows = rows_of([2, 2], terminated=True)
     rows[2:, :2] -= [10, 0]  # as if the second episode began where the first ended
     rows[2:, -3:-1] -= [10, 0]
-    assert slbo.sequences(rows, SPEC, 2, np.array([], int)).tolist() == [0, 2]
+    assert multi_step_fit.sequences(rows, SPEC, 2, np.array([], int)).tolist() == [0, 2]
 
 
 def test_a_sequence_has_no_row_that_is_held_out():
-    assert slbo.sequences(rows_of([6]), SPEC, 2, np.array([3])).tolist() == [0, 1, 4]
+    assert multi_step_fit.sequences(rows_of([6]), SPEC, 2, np.array([3])).tolist() == [0, 1, 4]
 
 
 def test_episodes_start_where_nothing_led_to():
@@ -66,7 +66,7 @@ def test_the_loss_is_the_mean_norm_of_the_errors_along_the_models_own_path():
         norms.append(np.sqrt(np.mean((normal.mean - slbo.scaled_targets(model.scaling, now)) ** 2)))
         observation, *_ = ensemble.sample(normal, model.scaling, observation, noise=jnp.zeros(3))
     decay = slbo.WEIGHT_DECAY * sum(float(jnp.sum(w**2)) for w in member.network.weights)
-    got = slbo.loss_over_several_steps(member, model.scaling, real, False)
+    got = multi_step_fit.loss_over_several_steps(member, model.scaling, real, False)
     assert float(got) == pytest.approx(np.mean(norms) + decay, rel=1e-4)
 
 
@@ -75,13 +75,13 @@ def test_the_model_learns_a_linear_system_over_two_steps():
     model = deterministic()
     optimiser = slbo.create_optimiser(model, 3e-3)
     places = np.random.default_rng(0).integers(0, 400, (300, 2, 32, 1))
-    _, _, first = slbo.fit_over_several_steps(
+    _, _, first = multi_step_fit.fit_over_several_steps(
         model, optimiser, d_env.rows[places[:1]], spec=SPEC, learning_rate=3e-3, learn_termination=False
     )
-    members, _, _ = slbo.fit_over_several_steps(
+    members, _, _ = multi_step_fit.fit_over_several_steps(
         model, optimiser, d_env.rows[places], spec=SPEC, learning_rate=3e-3, learn_termination=False
     )
-    _, _, last = slbo.fit_over_several_steps(
+    _, _, last = multi_step_fit.fit_over_several_steps(
         ensemble.Ensemble(members, model.scaling),
         optimiser,
         d_env.rows[places[:1]],

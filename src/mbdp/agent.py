@@ -108,6 +108,11 @@ class MBDP:
             seed=self.seed,
         )
 
+    @property
+    def discount(self) -> float:
+        """Gamma as it is now."""
+        return self.config.discount_at(self.learner.step)
+
     def value(self, observations: np.ndarray) -> np.ndarray:
         """The discounted return, with SAC its entropy bonus too, that is expected of the deterministic policy."""
         action, low, high = self.policy()(observations), self.world.low, self.world.high

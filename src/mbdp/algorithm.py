@@ -84,7 +84,7 @@ def mbdp(
                 batch = rollout(
                     learner.model[kept], learner.agent.actor, starts, horizon=horizon, plan=plan, key=key_rollout
                 )
-                rows = surviving_rows(batch, spec, plan, discount=config.discount)
+                rows = surviving_rows(batch, spec, plan, discount=config.discount_at(learner.step))
                 learner.d_model.add(rows)
                 metrics |= describe_imagination(batch, rows, spec)
             else:  # every member has diverged: nothing that they ever imagined is to be trusted, real data is
@@ -94,7 +94,8 @@ def mbdp(
         # Optimize pi_theta on D_model, and on the share of D_env that MBPO mixes in.
         if past_warm_up >= 0:
             minibatches = mixed_minibatches(learner.d_env, learner.d_model, **config.minibatches, rng=rng)
-            learner.agent, train = update_policy(learner.agent, minibatches, key=key_update)
+            discount = config.discount_at(learner.step)
+            learner.agent, train = update_policy(learner.agent, minibatches, discount=discount, key=key_update)
             metrics |= {f"train/{name}": value for name, value in train.items()}
         yield Progress(learner.step, outcome, metrics)
 

@@ -49,6 +49,10 @@ class Common:
             if (choices := get_args(one.type)) and isinstance(choices[0], str) and value not in choices:
                 raise BadInput(f"{name} must be one of {', '.join(choices)}; it is {value!r}")
 
+    def discount_at(self, step: int) -> float:
+        """Gamma after so many env steps."""
+        return self.discount
+
     @property
     def model_shape(self) -> dict[str, Any]:
         return {"members": self.members, "width": self.model_width, "depth": self.model_depth}
@@ -70,12 +74,13 @@ class Config(Common):
     fit_steps: int = option(
         100, "gradient steps in each fit, warm-started; 0 stops early by hold-out error, as MBPO does"
     )
-    first_fit_steps: int = option(2_000, "gradient steps in the first fit, if fit_steps is not 0")
+    first_fit_steps: int = option(1_000, "gradient steps in the first fit, if fit_steps is not 0")
 
     rollouts: int = option(30_000, "imagined rollouts after each fit")
     horizon: tuple[int, int, int, int] = option(
         (1, 1, 0, 0), "rollout length FROM TO, growing between env steps FIRST LAST"
     )
+    last_discount: float = option(0.0, "gamma that discount grows to while the rollout length grows, if it is larger")
     d_model_fits: int = option(4, "d_model holds the rollouts of so many fits")
 
     updates_per_step: int = option(8, "critic updates per env step")
@@ -108,9 +113,19 @@ class Config(Common):
 
     def horizon_at(self, step: int) -> int:
         """Rollout length after so many env steps."""
-        first, last, begin, end = self.horizon
-        grown = min(1.0, max(0.0, (step - begin) / max(end - begin, 1)))
-        return int(first + grown * (last - first))
+        first, last, _, _ = self.horizon
+        return int(first + self._grown_at(step) * (last - first))
+
+    def discount_at(self, step: int) -> float:
+        """Gamma after so many env steps; what grows evenly is the number of steps that it looks ahead."""
+        if self.last_discount <= self.discount:
+            return self.discount
+        first, last = 1 / (1 - self.discount), 1 / (1 - self.last_discount)
+        return 1 - 1 / (first + self._grown_at(step) * (last - first))
+
+    def _grown_at(self, step: int) -> float:
+        _, _, begin, end = self.horizon
+        return min(1.0, max(0.0, (step - begin) / max(end - begin, 1)))
 
     def starts(self, kept: int) -> int:
         """Start states of the rollouts after a fit, of which each gives one sample per sibling or per kept member."""
@@ -140,7 +155,7 @@ class Config(Common):
 
     def sac_settings(self, spec: Spec) -> dict[str, Any]:
         entropy = -spec.action_size / 2 if math.isnan(self.target_entropy) else self.target_entropy
-        names = ("actor_every", "learning_rate", "discount", "tau")
+        names = ("actor_every", "learning_rate", "tau")
         return {name: getattr(self, name) for name in names} | {"target_entropy": entropy}
 
 
@@ -190,6 +205,8 @@ def preset(algo: str, env_id: str, name: str = "default") -> Config:
     config = replace(Config(), steps=task.steps, target_entropy=_or_nan(task.target_entropy), horizon=task.horizon)
     if name == "paper":
         config = replace(config, **PAPER, updates_per_step=task.updates_per_step)
+    else:
+        config = replace(config, last_discount=task.last_discount)
     config = replace(config, **FAMILY[algo])
     return replace(config, updates_per_step=1, actor_every=1) if algo == "sac" else config
 
@@ -224,6 +241,7 @@ _BY_TYPE: dict[Any, Rule] = {
 _BY_NAME: dict[str, Rule] = {
     **dict.fromkeys(("alpha", "beta"), (_fraction, "a number in [0, 1), the fraction that is dropped")),
     **dict.fromkeys(("real_ratio", "discount", "trace"), (lambda x: 0 <= x <= 1, "a number in [0, 1]")),
+    "last_discount": (_fraction, "a number in [0, 1)"),
     "fit_steps": (lambda x: isinstance(x, int) and x >= 0, "a whole number, at least 0"),
     "tau": (lambda x: 0 < x <= 1, "a number in (0, 1]"),
     "entropy_bonus": (lambda x: 0 <= x < math.inf, "a number, at least 0"),

@@ -13,7 +13,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from mbdp.agents import trpo
 from mbdp.algorithm import Learner, Progress, act, describe_model, step_keys
@@ -22,14 +21,14 @@ from mbdp.dropout import model_dropout, rollout_dropout
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import task_of
 from mbdp.models import ensemble
-from mbdp.models.ensemble import Ensemble, Member, Scaling, predict
-from mbdp.models.fit import create_optimiser, examination, scaled_targets, scaling_of, score, split
+from mbdp.models.ensemble import Ensemble, Scaling
+from mbdp.models.fit import create_optimiser, examination, scaling_of, score, split
+from mbdp.models.multi_step_fit import fit_over_several_steps, sequences
 from mbdp.replay import Replay, unpack
 from mbdp.rollout import ends, predict_with_one_member
-from mbdp.types import BadInput, Spec, Termination, Transition
+from mbdp.types import BadInput, Spec, Termination
 
 PULL, PUSH = 0.15, 0.3  # of the Ornstein-Uhlenbeck noise that explores
-WEIGHT_DECAY, GRADIENT_NORM = 1e-5, 2.0
 
 
 @dataclass(frozen=True)
@@ -166,73 +165,11 @@ def explore(actor: trpo.Actor, observation: jax.Array, *, noise: jax.Array, key:
     return jnp.clip(trpo.sample_action(actor, observation, key=key)[0] + noise, -1, 1)
 
 
-def sequences(rows: np.ndarray, spec: Spec, length: int, held_out: np.ndarray) -> np.ndarray:
-    """Where `length` rows in a row belong to one episode and none is held out; anywhere, if there is no such place."""
-    data = unpack(rows, spec)
-    follows = (data.observation[1:] == data.next_observation[:-1]).all(axis=-1) & (data.terminated[:-1] == 0)
-    free = np.ones(len(rows), bool)
-    free[held_out] = False
-    good = free[: len(rows) - length + 1].copy()
-    for ahead in range(1, length):
-        window = slice(ahead, len(rows) - length + 1 + ahead)
-        good &= free[window] & follows[ahead - 1 : len(rows) - length + ahead]
-    found = np.flatnonzero(good)
-    return found if len(found) else np.arange(len(rows) - length + 1)
-
-
 def episode_starts(rows: np.ndarray, spec: Spec) -> np.ndarray:
     """The observations that episodes began with."""
     data = unpack(rows, spec)
     first = (data.observation[1:] != data.next_observation[:-1]).any(axis=-1) | (data.terminated[:-1] == 1)
     return data.observation[np.concatenate([[True], first])]
-
-
-@partial(jax.jit, static_argnames=("spec", "learning_rate", "learn_termination"))
-def fit_over_several_steps(
-    model: Ensemble,
-    optimiser: optax.OptState,
-    batches: jax.Array,
-    *,
-    spec: Spec,
-    learning_rate: float,
-    learn_termination: bool,
-) -> tuple[Member, optax.OptState, jax.Array]:
-    """A gradient step for each minibatch of sequences, (step, member, batch, ahead, row), and the mean loss."""
-    adam = optax.adam(learning_rate)
-
-    def clipped_gradient(member: Member, rows: jax.Array) -> tuple[jax.Array, Member]:
-        value, gradient = jax.value_and_grad(loss_over_several_steps)(
-            member, model.scaling, unpack(rows, spec), learn_termination
-        )
-        shrinkage = jnp.minimum(1.0, GRADIENT_NORM / (optax.tree.norm(gradient) + 1e-12))
-        return value, jax.tree.map(lambda x: shrinkage * x, gradient)
-
-    def step(state: tuple[Member, optax.OptState], rows: jax.Array) -> tuple[Any, jax.Array]:
-        members, optimiser = state
-        value, gradient = jax.vmap(clipped_gradient)(members, rows)
-        changes, optimiser = adam.update(gradient, optimiser)
-        return (optax.apply_updates(members, changes), optimiser), jnp.mean(value)
-
-    (members, optimiser), values = jax.lax.scan(step, (model.members, optimiser), batches)
-    return members, optimiser, jnp.mean(values)
-
-
-def loss_over_several_steps(member: Member, scaling: Scaling, real: Transition, learn_termination: bool) -> jax.Array:
-    """The norm, not squared, of the error of each change and reward, along a path that the model itself goes.
-
-    `real` are sequences (batch, ahead, ...); an error is in units of the targets' deviations.
-    """
-    observation = real.observation[:, 0]
-    norms, terminations = [], []
-    for ahead in range(real.reward.shape[1]):
-        now = Transition(*(x[:, ahead] for x in real))
-        normal = predict(member, scaling, observation, now.action)
-        squares = jnp.mean((normal.mean - scaled_targets(scaling, now)) ** 2, axis=-1)
-        norms.append(jnp.sqrt(squares + 1e-12))
-        terminations.append(optax.sigmoid_binary_cross_entropy(normal.terminated_logit, now.terminated))
-        observation, _, _ = ensemble.sample(normal, scaling, observation, noise=jnp.zeros_like(normal.mean))
-    decay = WEIGHT_DECAY * sum(jnp.sum(w**2) for w in member.network.weights)
-    return jnp.mean(jnp.stack(norms)) + decay + learn_termination * jnp.mean(jnp.stack(terminations))
 
 
 @partial(jax.jit, static_argnames=("termination", "alpha", "value_steps", "value_learning_rate"))

@@ -21,6 +21,7 @@ class Task:
     termination: Termination | None = None
     target_entropy: float | None = None
     horizon: tuple[int, int, int, int] = (1, 1, 0, 0)  # from, to, first and last env step of a linear growth
+    last_discount: float = 0.0  # what the discount grows to in these steps; the paper's does not grow
     steps: int = 20_000
     updates_per_step: int = 20  # the paper's
     options: dict[str, Any] = field(default_factory=dict)  # for gymnasium.make, v5 only
@@ -61,7 +62,7 @@ def _point_mass(observation: Any, action: Any, following: Any) -> Any:
 
 
 TASKS = {
-    "Hopper": Task(_hopper, -1.0, (1, 15, 20_000, 100_000), steps=120_000),
+    "Hopper": Task(_hopper, -1.0, (1, 15, 20_000, 100_000), last_discount=0.998, steps=120_000),
     "Walker2d": Task(_walker2d, -3.0, steps=300_000),
     "HalfCheetah": Task(_never, -3.0, steps=400_000, updates_per_step=40),
     "Ant": Task(

@@ -46,5 +46,5 @@ class Alarms:
         """The discounted sum of the largest reward seen so far, plus as much again for the bonus on entropy."""
         rows = self.agent.learner.d_env.newest(len(self.agent.learner.d_env))
         rewards = np.abs(np.asarray(unpack(rows, self.agent.world.spec).reward))
-        steps = 1 / max(1 - self.agent.config.discount, 1e-3)
+        steps = 1 / max(1 - self.agent.discount, 1e-3)
         return (float(rewards.max(initial=0.0)) + 1.0) * 2 * steps

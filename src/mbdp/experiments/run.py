@@ -111,7 +111,7 @@ class _Run:
             policy = self.agent.policy()
         except BadInput as error:
             raise Broken(f"the policy has diverged at step {progress.step}: {error}") from None
-        result = evaluate(policy, self.envs, discount=self.agent.config.discount)
+        result = evaluate(policy, self.envs, discount=self.agent.discount)
         self.display.evaluated(progress.step, result.returns)
         training = {name: x for name, x in progress.metrics.items() if name.startswith("train/")}
         believed = {"eval/expected_discounted": self.agent.value(result.starts).mean()}
