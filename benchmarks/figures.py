@@ -17,6 +17,11 @@ SYSTEMS = ("MBDP", "MBPO", "SAC", "STEVE", "SLBO")
 FIGURES = {
     "inverted_pendulum.png": {name: f"inverted_pendulum/{name.lower()}" for name in SYSTEMS},
     "hopper.png": {"MBDP, default preset": "hopper/default", "MBDP, paper preset": "hopper/paper"},
+    "hopper_discount.png": {
+        "0.99": "hopper/discount_0.99",
+        "0.995": "hopper/discount_0.995",
+        "growing (default)": "hopper/default",
+    },
     "hopper_systems.png": {name: f"hopper_systems/{name.lower()}" for name in SYSTEMS} | {"MBDP": "hopper/default"},
     "groupings.png": {
         "no dropout": "groupings/no-dropout",

@@ -170,4 +170,6 @@ def _with(algo: str, config: Any, settings: dict[str, Any]) -> Any:
     names = [one.name for one in fields(config)]
     if unknown := [name for name in settings if name not in names]:
         raise BadInput(f"{algo} has no setting {unknown[0]!r}; it has {', '.join(names)}")
+    if "discount" in settings and "last_discount" in names:  # one discount that is asked for is meant for the whole run
+        settings = {"last_discount": 0.0} | settings
     return replace(config, **settings)
