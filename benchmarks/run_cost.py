@@ -92,6 +92,7 @@ def paper_preset(*, steps: int, rounds: int) -> dict[str, Any]:
         learner.model, learner.model_optimiser, learner.d_env, budget, seed=0, rng=rng
     )
     run = agent.iterate(WHOLE_RUN)
+    print("  the first early-stopped fit, which is not counted; the measurement takes a quarter of an hour", flush=True)
     take(run, steps)
     seconds = np.array([[_timed(run) for _ in range(steps)] for _ in range(rounds)])
     with_fit, without = float(np.median(seconds[:, 0])), float(np.median(seconds[:, 1:]))
