@@ -10,8 +10,8 @@ from mbdp.baselines import slbo
 from mbdp.envs.tasks import task_of
 from mbdp.envs.toy import POINT_MASS
 from mbdp.models import ensemble, multi_step_fit
-from mbdp.models.fit import scaling_of
-from mbdp.replay import pack
+from mbdp.models.fit import create_optimiser, scaled_targets, scaling_of
+from mbdp.replay import pack, unpack
 from mbdp.types import Spec, Transition
 from tests.conftest import TINY_SLBO, linear_system
 
@@ -58,14 +58,14 @@ def test_the_loss_is_the_mean_norm_of_the_errors_along_the_models_own_path():
     model = deterministic(1)
     member = jax.tree.map(lambda x: x[0], model.members)
     rows = linear_system(400).rows[:2]
-    real = Transition(*(jnp.asarray(x)[None] for x in slbo.unpack(rows, SPEC)))
+    real = Transition(*(jnp.asarray(x)[None] for x in unpack(rows, SPEC)))
     observation, norms = real.observation[:, 0], []
     for ahead in range(2):
         normal = ensemble.predict(member, model.scaling, observation, real.action[:, ahead])
         now = Transition(*(x[:, ahead] for x in real))
-        norms.append(np.sqrt(np.mean((normal.mean - slbo.scaled_targets(model.scaling, now)) ** 2)))
+        norms.append(np.sqrt(np.mean((normal.mean - scaled_targets(model.scaling, now)) ** 2)))
         observation, *_ = ensemble.sample(normal, model.scaling, observation, noise=jnp.zeros(3))
-    decay = slbo.WEIGHT_DECAY * sum(float(jnp.sum(w**2)) for w in member.network.weights)
+    decay = multi_step_fit.WEIGHT_DECAY * sum(float(jnp.sum(w**2)) for w in member.network.weights)
     got = multi_step_fit.loss_over_several_steps(member, model.scaling, real, False)
     assert float(got) == pytest.approx(np.mean(norms) + decay, rel=1e-4)
 
@@ -73,7 +73,7 @@ def test_the_loss_is_the_mean_norm_of_the_errors_along_the_models_own_path():
 def test_the_model_learns_a_linear_system_over_two_steps():
     d_env = linear_system(400)
     model = deterministic()
-    optimiser = slbo.create_optimiser(model, 3e-3)
+    optimiser = create_optimiser(model, 3e-3)
     places = np.random.default_rng(0).integers(0, 400, (300, 2, 32, 1))
     _, _, first = multi_step_fit.fit_over_several_steps(
         model, optimiser, d_env.rows[places[:1]], spec=SPEC, learning_rate=3e-3, learn_termination=False
