@@ -94,6 +94,12 @@ def test_mbpo_is_mbdp_with_its_settings():
     assert tiny("mbpo", members=7, samples_per_state=1) == tiny("mbdp", members=7, **settings)
 
 
+def test_a_fully_grown_discount_is_that_discount():
+    grown = tiny("mbdp", discount=0.5, last_discount=0.75, horizon=(1, 1, 0, 0))
+    assert eqx.tree_equal(learned_by_mbdp(grown), learned_by_mbdp(tiny("mbdp", discount=0.75)))
+    assert not eqx.tree_equal(learned_by_mbdp(grown), learned_by_mbdp(tiny("mbdp", discount=0.5)))
+
+
 def test_a_learner_is_a_function_of_its_seed():
     config = tiny("mbdp")
     first, again, other = (learned_by_mbdp(config, seed) for seed in (0, 0, 1))

@@ -21,7 +21,7 @@ class Task:
     termination: Termination | None = None
     target_entropy: float | None = None
     horizon: tuple[int, int, int, int] = (1, 1, 0, 0)  # from, to, first and last env step of a linear growth
-    last_discount: float = 0.0  # what the discount grows to in these steps; the paper's does not grow
+    last_discount: float = 0.0  # what the default preset's discount grows to in these steps
     steps: int = 20_000
     updates_per_step: int = 20  # the paper's
     options: dict[str, Any] = field(default_factory=dict)  # for gymnasium.make, v5 only
