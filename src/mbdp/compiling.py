@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 # Left to itself, XLA has its library YNNPACK multiply on a CPU. Eigen, which it has too, takes less time for a fit or
-# an imagination, and not for the updates of a policy.
+# an imagination, and not for the updates of SAC.
 EIGEN = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 

@@ -17,6 +17,7 @@ import optax
 from mbdp.agents import ddpg
 from mbdp.agents.sac import q_values
 from mbdp.algorithm import Learner, Progress, act, describe_model, step_keys
+from mbdp.compiling import compiled_with_eigen
 from mbdp.config import Common, option, redefault
 from mbdp.dropout import model_dropout, rollout_dropout
 from mbdp.envs.interact import World
@@ -146,7 +147,7 @@ def steve(
         yield Progress(learner.step, outcome, metrics)
 
 
-@partial(jax.jit, static_argnames=("spec", "alpha", "expansion", "learning_rate", "target_every"))
+@compiled_with_eigen(static_argnames=("spec", "alpha", "expansion", "learning_rate", "target_every"))
 def update(
     agent: Agent,
     model: Ensemble,
