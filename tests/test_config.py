@@ -44,8 +44,10 @@ def test_ablation_arms_differ_from_mbdp_in_alpha_and_beta_only(algo, alpha, beta
 @pytest.mark.parametrize("algo", METHODS)
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("name", ["default", "paper"])
-def test_every_preset_is_valid(algo, task, name):
-    assert preset(algo, f"{task}-v5", name).steps > 0
+def test_every_preset_learns_before_it_ends(algo, task, name):
+    config = preset(algo, f"{task}-v5", name)
+    first_update = config.stage if algo == "slbo" else config.random_steps
+    assert 0 < first_update <= config.steps / 2
 
 
 def test_preferences_trade_robustness_for_efficiency_as_the_paper_advises():
@@ -96,6 +98,8 @@ def test_the_entropy_target_is_the_tasks_or_minus_half_the_actions():
         ({"horizon": (0, 1, 0, 0)}, "horizon"),
         ({"group": "state", "samples_per_state": 1}, "samples-per-state must be at least 2"),
         ({"updates_per_step": 3, "actor_every": 2}, "multiple of actor-every"),
+        ({"members": 1}, "members must be at least 2 for beta=0.2"),
+        ({"real_ratio": 1.0}, "alpha and beta must be 0 where nothing is imagined.*0.2 and 0.2"),
     ],
 )
 def test_a_setting_out_of_range_is_named_with_its_value(setting, named):

@@ -7,10 +7,9 @@ from mbdp import MBDP
 from mbdp.agents import trpo
 from mbdp.algorithm import Progress
 from mbdp.baselines import slbo
-from mbdp.envs.tasks import task_of
 from mbdp.envs.toy import POINT_MASS
 from mbdp.models import ensemble, multi_step_fit
-from mbdp.models.fit import create_optimiser, scaled_targets, scaling_of
+from mbdp.models.fit import Score, create_optimiser, scaled_targets, scaling_of
 from mbdp.replay import pack, unpack
 from mbdp.types import Spec, Transition
 from tests.conftest import TINY_SLBO, linear_system
@@ -92,10 +91,11 @@ def test_the_model_learns_a_linear_system_over_two_steps():
     assert float(last) < 0.2 * float(first)
 
 
-def imagined(starts: jax.Array) -> slbo.Path:
+def imagined(starts: jax.Array, longest: int | None = None, threshold: float = 0.5) -> slbo.Path:
     agent = trpo.create(SPEC, width=8, depth=1, value_width=8, value_learning_rate=1e-3, key=jax.random.key(0))
-    ends_sometimes = lambda observation, action, following: action[..., 0] > 0.5  # noqa: E731
-    return slbo.imagine(deterministic(), agent.actor, starts, termination=ends_sometimes, key=jax.random.key(1))
+    ends_sometimes = lambda observation, action, following: action[..., 0] > threshold  # noqa: E731
+    settings = {"termination": ends_sometimes, "longest": longest, "key": jax.random.key(1)}
+    return slbo.imagine(deterministic(), agent.actor, starts, **settings)
 
 
 def test_an_imagined_episode_that_ends_is_followed_by_a_new_one():
@@ -106,6 +106,21 @@ def test_an_imagined_episode_that_ends_is_followed_by_a_new_one():
     np.testing.assert_allclose(after, 0.35, rtol=1e-6)
     going_on = ~np.asarray(path.terminated[:-1])
     np.testing.assert_array_equal(np.asarray(path.observation[1:])[going_on], np.asarray(path.following[:-1])[going_on])
+
+
+def test_an_imagined_episode_is_no_longer_than_a_real_one():
+    path = imagined(jnp.full((30, 3, 2), 0.35), longest=7, threshold=2.0)
+    assert np.flatnonzero(path.cut.all(axis=1)).tolist() == [6, 13, 20, 27]
+    assert int(path.cut.sum()) == 4 * 3
+    np.testing.assert_allclose(path.observation[7], 0.35, rtol=1e-6)
+    assert not np.allclose(path.following[6], 0.35)  # what would have followed still gives its value
+
+
+def test_only_an_episode_that_did_not_end_by_itself_is_cut():
+    path = imagined(jnp.full((60, 5, 2), 0.35), longest=3)
+    assert path.terminated.any()
+    assert path.cut.any()
+    assert not (path.terminated & path.cut).any()
 
 
 def test_a_bout_of_learning_comes_in_rounds_of_which_the_last_is_settled():
@@ -123,14 +138,31 @@ def test_nothing_is_learned_between_bouts():
     assert not np.array_equal(before[0], agent.learn(1).policy().weights[0])
 
 
-def test_a_member_that_model_dropout_drops_never_imagines():
-    model = deterministic(3)
-    poisoned = ensemble.Ensemble(jax.tree.map(lambda x: x.at[1].set(jnp.nan), model.members), model.scaling)
-    agent = trpo.create(SPEC, width=8, depth=1, value_width=8, value_learning_rate=1e-3, key=jax.random.key(0))
-    never = task_of("HalfCheetah-v5").termination
-    starts = jnp.zeros((50, 4, 2))
-    path = slbo.imagine(poisoned[[0, 2]], agent.actor, starts, termination=never, key=jax.random.key(0))
-    assert np.isfinite(path.following).all()
+def test_a_member_that_model_dropout_drops_never_imagines(monkeypatch):
+    bias, used = jnp.array([2.0, 9.0, 1.0]), []
+    improve = slbo.improve
+
+    def watched(agent, model, starts, **settings):
+        used.append(model.members.network.weights[0])
+        return improve(agent, model, starts, **settings)
+
+    monkeypatch.setattr(slbo, "score", lambda *_: Score(bias, bias))
+    monkeypatch.setattr(slbo, "improve", watched)
+    agent = MBDP(POINT_MASS, algo="slbo", beta=0.34, **(TINY_SLBO | {"members": 3})).learn(20)
+    all_members = agent.learner.model.members.network.weights[0]
+    np.testing.assert_array_equal(used[-1], all_members[jnp.array([2, 0])])
+
+
+def test_without_dropout_a_run_is_that_of_a_loop_without_the_two_functions(monkeypatch):
+    borrowed = MBDP(POINT_MASS, algo="slbo", **TINY_SLBO).learn(40).policy().weights
+    monkeypatch.setattr(slbo, "model_dropout", lambda bias, beta: np.argsort(bias, kind="stable"))
+    monkeypatch.setattr(slbo, "rollout_dropout", lambda reward, alpha: jnp.ones(reward.shape, bool))
+    static = ("termination", "longest", "alpha", "value_steps", "value_learning_rate")
+    plain = slbo.improve.__wrapped__  # compiled anew: the other one has the functions in it
+    monkeypatch.setattr(slbo, "improve", jax.jit(lambda *a, **k: plain(*a, **k), static_argnames=static))
+    got = MBDP(POINT_MASS, algo="slbo", **TINY_SLBO).learn(40).policy().weights
+    for a, b in zip(borrowed, got, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(("alpha", "share"), [(0.0, 1.0), (0.25, 0.75)])

@@ -10,7 +10,7 @@ from mbdp import MBDP
 from mbdp.agents import ddpg
 from mbdp.baselines import steve
 from mbdp.envs.toy import POINT_MASS
-from mbdp.types import Spec, Transition
+from mbdp.types import BadInput, Spec, Transition
 from tests.conftest import TINY_STEVE
 
 SPEC = Spec(2, 1)
@@ -106,12 +106,71 @@ def test_without_dropout_the_weighing_is_the_plain_one():
 
 
 def test_a_member_that_model_dropout_drops_never_enters_the_expansion():
-    agent = MBDP(POINT_MASS, algo="steve", beta=0.5, **TINY_STEVE).learn(60)
-    poisoned = jax.tree.map(lambda x: x.at[0].set(jnp.nan), agent.learner.model.members)
-    agent.learner.model = steve.Ensemble(poisoned, agent.learner.model.scaling)
-    agent.learner.agent = replace(agent.learner.agent, bias=jnp.array([9.0, 1.0, 1.0, 1.0]))
-    agent.learn(1)
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(agent.learner.agent.policy))
+    def critics_after(poison: float, worst: int) -> list[np.ndarray]:
+        """After one step that does not refit, with two of four members kept and the first one poisoned."""
+        agent = MBDP(POINT_MASS, algo="steve", beta=0.5, **TINY_STEVE).learn(61)
+        poisoned = jax.tree.map(lambda x: x.at[0].add(poison), agent.learner.model.members)
+        agent.learner.model = steve.Ensemble(poisoned, agent.learner.model.scaling)
+        agent.learner.agent = replace(agent.learner.agent, bias=jnp.arange(4.0).at[worst].set(9.0))
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(agent.learn(1).learner.agent.policy.critic)]
+
+    def same(poison: float, worst: int) -> bool:
+        pairs = zip(critics_after(0.0, worst), critics_after(poison, worst), strict=True)
+        return all(np.array_equal(a, b) for a, b in pairs)
+
+    assert same(0.5, worst=0)
+    assert not same(0.5, worst=3)
+
+
+def test_without_dropout_a_run_is_that_of_a_loop_without_the_two_functions(monkeypatch):
+    borrowed = MBDP(POINT_MASS, algo="steve", **TINY_STEVE).learn(70).policy().weights
+    monkeypatch.setattr(steve, "model_dropout", lambda bias, beta: np.argsort(bias, kind="stable"))
+    monkeypatch.setattr(steve, "rollout_dropout", lambda candidates, alpha: jnp.ones(candidates.shape, bool))
+    static = ("spec", "alpha", "expansion", "learning_rate", "target_every")
+    plain = steve.update.__wrapped__  # compiled anew: the other one has the functions in it
+    monkeypatch.setattr(steve, "update", jax.jit(lambda *a, **k: plain(*a, **k), static_argnames=static))
+    got = MBDP(POINT_MASS, algo="steve", **TINY_STEVE).learn(70).policy().weights
+    for a, b in zip(borrowed, got, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_a_row_teaches_one_critic_and_one_reward_network():
+    def taught(reward_of_first_row: float) -> tuple[list[bool], list[bool]]:
+        """Whether each critic and reward network has learned something else than with a reward of 1."""
+        known = learner(reward_members=2, critics=2)
+        some = batch(rows=4)
+        after = []
+        for reward in (1.0, reward_of_first_row):
+            row = some._replace(reward=some.reward.at[0].set(reward))
+            policy, _ = ddpg.update(known.agent.policy, row, row.reward, learning_rate=1e-2, target_every=9)
+            after.append((policy.critic, jax.grad(steve.reward_loss)(known.agent.rewards, row)))
+        (critics, rewards), (others, other_rewards) = after
+        return (
+            [not eqx.tree_equal(a, b) for a, b in zip(critics, others, strict=True)],
+            [not eqx.tree_equal(a, b) for a, b in zip(rewards, other_rewards, strict=True)],
+        )
+
+    assert taught(5.0) == ([True, False], [True, False])
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"members": 1, "beta": 0.5}, "members must be at least 2 for beta=0.5"),
+        ({"members": 1, "reward_members": 1, "critics": 1, "alpha": 0.2}, "at least 2 for alpha=0.2"),
+    ],
+)
+def test_dropout_that_has_nothing_to_drop_is_refused(settings, sentence):
+    with pytest.raises(BadInput, match=sentence):
+        steve.Config(**settings)
+
+
+def test_a_saturated_actor_is_pulled_back():
+    agent = ddpg.create(SPEC, critics=1, width=8, depth=1, learning_rate=1e-2, key=jax.random.key(0))
+    flat = eqx.tree_at(lambda a: a.critic, agent, constants(agent.critic, [0.0]))
+    saturated = eqx.tree_at(lambda a: a.actor.biases[-1], flat, jnp.full(1, 9.0))
+    after, _ = ddpg.update(saturated, batch(), jnp.zeros(4), learning_rate=1e-2, target_every=9)
+    assert float(after.actor.biases[-1][0]) < 9.0
 
 
 def test_if_every_member_has_diverged_learning_goes_on_with_real_targets():

@@ -48,6 +48,8 @@ class Common:
                 raise BadInput(f"{name} must be {wanted}; it is {value!r}")
             if (choices := get_args(one.type)) and isinstance(choices[0], str) and value not in choices:
                 raise BadInput(f"{name} must be one of {', '.join(choices)}; it is {value!r}")
+        if self.beta > 0 and self.members < 2:
+            raise BadInput(f"members must be at least 2 for beta={self.beta} to drop one; it is {self.members}")
 
     def discount_at(self, step: int) -> float:
         """Gamma after so many env steps."""
@@ -98,6 +100,11 @@ class Config(Common):
         first, last, begin, end = self.horizon
         if first < 1 or last < first or begin < 0 or end < begin:
             raise BadInput(f"horizon must be 1 <= FROM <= TO and 0 <= FIRST <= LAST; it is {self.horizon}")
+        if not self.imagines and (self.alpha > 0 or self.beta > 0):
+            raise BadInput(
+                f"alpha and beta must be 0 where nothing is imagined (sac, real-ratio 1); they are {self.alpha} and "
+                f"{self.beta}"
+            )
         if self.updates_per_step % self.actor_every:
             raise BadInput(f"updates-per-step must be a multiple of actor-every; it is {self.updates_per_step}")
         if self.alpha > 0 and self.group in ("state", "trajectory") and self.samples_per_state < 2:
@@ -204,11 +211,18 @@ def preset(algo: str, env_id: str, name: str = "default") -> Config:
     task = task_of(env_id)
     config = replace(Config(), steps=task.steps, target_entropy=_or_nan(task.target_entropy), horizon=task.horizon)
     if name == "paper":
-        config = replace(config, **PAPER, updates_per_step=task.updates_per_step)
+        random_steps = at_most_a_quarter(PAPER["random_steps"], task.steps)
+        settings = PAPER | {"updates_per_step": task.updates_per_step, "random_steps": random_steps}
+        config = replace(config, **settings)
     else:
         config = replace(config, last_discount=task.last_discount)
     config = replace(config, **FAMILY[algo])
     return replace(config, updates_per_step=1, actor_every=1) if algo == "sac" else config
+
+
+def at_most_a_quarter(published: int, steps: int) -> int:
+    """Env steps before learning starts as published, unless a task is so short that little of it would be left."""
+    return min(published, steps // 4)
 
 
 def _or_nan(value: float | None) -> float:

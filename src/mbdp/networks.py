@@ -43,6 +43,12 @@ class MLP(eqx.Module):
         return x @ self.weights[-1] + self.biases[-1]
 
 
+def each_on_its_share(networks: Sequence[MLP], x: jax.Array) -> jax.Array:
+    """What networks with one output say of the rows, of which each network gets its own share: (rows,)."""
+    shares = jnp.array_split(x, len(networks))
+    return jnp.concatenate([one(share)[..., 0] for one, share in zip(networks, shares, strict=True)])
+
+
 def fan_in_uniform(key: jax.Array, shape: tuple[int, int]) -> jax.Array:
     """Uniform in +-1/sqrt(fan_in), the usual start of an actor or critic."""
     bound = shape[0] ** -0.5

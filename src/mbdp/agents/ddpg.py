@@ -9,7 +9,7 @@ import numpy as np
 import optax
 
 from mbdp.agents.sac import q_values
-from mbdp.networks import MLP, fan_in_uniform
+from mbdp.networks import MLP, each_on_its_share, fan_in_uniform
 from mbdp.types import Spec, Transition
 
 Critics = tuple[MLP, ...]
@@ -62,12 +62,15 @@ def value(agent: Agent, observation: jax.Array, action: jax.Array) -> jax.Array:
 def update(
     agent: Agent, batch: Transition, target: jax.Array, *, learning_rate: float, target_every: int
 ) -> tuple[Agent, dict[str, jax.Array]]:
-    """Critics towards `target`, actor uphill in their mean, and every `target_every` updates a copy of the critics."""
+    """Critics towards `target`, actor uphill in their mean, and every `target_every` updates a copy of the critics.
+
+    A row teaches one critic, so that critics differ where little is known.
+    """
     adam = optax.adam(learning_rate)
 
     def critic_loss(critic: Critics) -> tuple[jax.Array, jax.Array]:
-        q = q_values(critic, batch.observation, batch.action)
-        return jnp.sum(jnp.mean((q - target) ** 2, axis=-1)), jnp.mean(q)
+        q = each_on_its_share(critic, jnp.concatenate([batch.observation, batch.action], axis=-1))
+        return jnp.mean((q - target) ** 2), jnp.mean(q)
 
     (loss, q), gradient = jax.value_and_grad(critic_loss, has_aux=True)(agent.critic)
     changes, critic_optimiser = adam.update(gradient, agent.critic_optimiser)

@@ -16,17 +16,17 @@ import numpy as np
 
 from mbdp.agents import trpo
 from mbdp.algorithm import Learner, Progress, act, describe_model, step_keys
-from mbdp.config import Common, option, redefault
+from mbdp.config import Common, at_most_a_quarter, option, redefault
 from mbdp.dropout import model_dropout, rollout_dropout
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import task_of
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble, Scaling
 from mbdp.models.fit import create_optimiser, examination, scaling_of, score, split
-from mbdp.models.multi_step_fit import fit_over_several_steps, sequences
+from mbdp.models.multi_step_fit import fit_over_several_steps, goes_on, sequences
 from mbdp.replay import Replay, unpack
 from mbdp.rollout import ends, predict_with_one_member
-from mbdp.types import BadInput, Spec, Termination
+from mbdp.types import Spec, Termination
 
 PULL, PUSH = 0.15, 0.3  # of the Ornstein-Uhlenbeck noise that explores
 
@@ -53,16 +53,14 @@ class Config(Common):
     value_steps: int = option(10, "gradient steps of the value function for each TRPO step")
     value_learning_rate: float = option(1e-3, "Adam's step size for the value function")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.beta > 0 and self.members < 2:
-            raise BadInput(f"members must be at least 2 for beta={self.beta} to drop one; it is {self.members}")
-
 
 def preset(algo: str, env_id: str, name: str = "default") -> Config:
     """SLBO's settings for an environment; its authors share one set among all tasks."""
-    published = {"stage": 4_000, "rounds": 20} if name == "paper" else {}
-    return replace(Config(), steps=task_of(env_id).steps, **published)  # type: ignore[arg-type]
+    config = replace(Config(), steps=task_of(env_id).steps)
+    if name == "paper":
+        stage = at_most_a_quarter(4_000, config.steps)
+        config = replace(config, stage=stage, rounds=20 * stage // 4_000)
+    return config
 
 
 class Agent(eqx.Module):
@@ -102,7 +100,7 @@ def slbo(
     """SLBO from where the learner stands; the rounds of a bout are yielded one by one."""
     while learner.due or learner.step < config.steps:
         if learner.due:
-            metrics = _round(learner, config, termination, seed)
+            metrics = _round(learner, config, termination, world.longest_episode, seed)
             learner.due -= 1
             yield Progress(learner.step, None, metrics, settled=not learner.due)
             continue
@@ -116,7 +114,9 @@ def slbo(
         yield Progress(learner.step, outcome, {}, settled=not learner.due)
 
 
-def _round(learner: Learner, config: Config, termination: Termination | None, seed: int) -> dict[str, Any]:
+def _round(
+    learner: Learner, config: Config, termination: Termination | None, longest: int | None, seed: int
+) -> dict[str, Any]:
     """Model steps on all that is known of the world, then TRPO steps in what the best members imagine."""
     rng = np.random.default_rng([seed, learner.step, learner.due])
     spec, rows = learner.d_env.spec, learner.d_env.rows[: len(learner.d_env)]
@@ -151,6 +151,7 @@ def _round(learner: Learner, config: Config, termination: Termination | None, se
         learner.model[kept],
         starts[rng.integers(len(starts), size=(config.policy_steps, config.imagined_steps, config.lanes))],
         termination=termination,
+        longest=longest,
         key=jax.random.fold_in(step_keys(seed, learner.step)[1], learner.due),
         **settings,
     )
@@ -167,18 +168,17 @@ def explore(actor: trpo.Actor, observation: jax.Array, *, noise: jax.Array, key:
 
 def episode_starts(rows: np.ndarray, spec: Spec) -> np.ndarray:
     """The observations that episodes began with."""
-    data = unpack(rows, spec)
-    first = (data.observation[1:] != data.next_observation[:-1]).any(axis=-1) | (data.terminated[:-1] == 1)
-    return data.observation[np.concatenate([[True], first])]
+    return unpack(rows, spec).observation[np.concatenate([[True], ~goes_on(rows, spec)])]
 
 
-@partial(jax.jit, static_argnames=("termination", "alpha", "value_steps", "value_learning_rate"))
+@partial(jax.jit, static_argnames=("termination", "longest", "alpha", "value_steps", "value_learning_rate"))
 def improve(
     agent: trpo.Agent,
     model: Ensemble,
     starts: jax.Array,
     *,
     termination: Termination | None,
+    longest: int | None,
     alpha: float,
     discount: float,
     trace: float,
@@ -192,11 +192,10 @@ def improve(
 
     def step(agent: trpo.Agent, inputs: tuple[jax.Array, jax.Array]) -> tuple[trpo.Agent, dict[str, jax.Array]]:
         starts, key = inputs
-        path = imagine(model, agent.actor, starts, termination=termination, key=key)
+        path = imagine(model, agent.actor, starts, termination=termination, longest=longest, key=key)
         value, following = (trpo.value(agent, x) for x in (path.observation, path.following))
-        last = jnp.zeros_like(path.reward).at[-1].set(1.0)
-        ended = path.terminated.astype(jnp.float32)
-        advantage = trpo.advantages(path.reward, value, following, ended, last, discount=discount, trace=trace)
+        ended, cut = path.terminated.astype(jnp.float32), path.cut.astype(jnp.float32).at[-1].set(1.0)
+        advantage = trpo.advantages(path.reward, value, following, ended, cut, discount=discount, trace=trace)
         kept = rollout_dropout(path.reward.reshape(-1), alpha).astype(jnp.float32)
         lanes = (path.observation, path.action, advantage, advantage + value)
         observation, action, *numbers = (x.reshape(-1, *x.shape[2:]) for x in lanes)
@@ -218,25 +217,40 @@ class Path(NamedTuple):
     reward: jax.Array
     following: jax.Array
     terminated: jax.Array
+    cut: jax.Array
 
 
 def imagine(
-    model: Ensemble, actor: trpo.Actor, starts: jax.Array, *, termination: Termination | None, key: jax.Array
+    model: Ensemble,
+    actor: trpo.Actor,
+    starts: jax.Array,
+    *,
+    termination: Termination | None,
+    longest: int | None,
+    key: jax.Array,
 ) -> Path:
-    """Lanes of imagined episodes; where one ends the next begins, from `starts` (time, lane, observation)."""
+    """Lanes of imagined episodes; where one ends the next begins, from `starts` (time, lane, observation).
 
-    def step(observation: jax.Array, inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, Path]:
-        fresh, key = inputs
+    One that does not end by itself is cut after its `longest` number of steps, as in the real world.
+    """
+
+    def step(
+        here: tuple[jax.Array, jax.Array], inputs: tuple[jax.Array, jax.Array]
+    ) -> tuple[tuple[jax.Array, jax.Array], Path]:
+        (observation, age), (fresh, key) = here, inputs
         key_action, key_member, key_end = jax.random.split(key, 3)
         action, _ = trpo.sample_action(actor, observation, key=key_action)
         bounded = jnp.clip(action, -1, 1)
         normal = predict_with_one_member(model, observation, bounded, key=key_member)
         following, reward, _ = ensemble.sample(normal, model.scaling, observation, noise=jnp.zeros_like(normal.mean))
         terminated = ends(termination, observation, bounded, following, normal.terminated_logit, key=key_end)
-        going_on = jnp.where(terminated[:, None], fresh, following)
-        return going_on, Path(observation, action, reward, following, terminated)
+        cut = ~terminated & (age + 1 == (longest or 0))
+        over = terminated | cut
+        there = jnp.where(over[:, None], fresh, following), jnp.where(over, 0, age + 1)
+        return there, Path(observation, action, reward, following, terminated, cut)
 
-    return jax.lax.scan(step, starts[0], (starts, jax.random.split(key, len(starts))))[1]
+    begin = starts[0], jnp.zeros(starts.shape[1], int)
+    return jax.lax.scan(step, begin, (starts, jax.random.split(key, len(starts))))[1]
 
 
 def rescaled(agent: trpo.Agent, scaling: Scaling) -> trpo.Agent:

@@ -18,16 +18,16 @@ from mbdp.agents import ddpg
 from mbdp.agents.sac import q_values
 from mbdp.algorithm import Learner, Progress, act, describe_model, step_keys
 from mbdp.compiling import compiled_with_eigen
-from mbdp.config import Common, option, redefault
+from mbdp.config import Common, at_most_a_quarter, option, redefault
 from mbdp.dropout import model_dropout, rollout_dropout
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import task_of
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble
 from mbdp.models.fit import Budget, create_optimiser, fit
-from mbdp.networks import MLP, fan_in_uniform
+from mbdp.networks import MLP, each_on_its_share, fan_in_uniform
 from mbdp.replay import Replay, mixed_minibatches, unpack
-from mbdp.types import Spec, Termination, Transition
+from mbdp.types import BadInput, Spec, Termination, Transition
 
 CERTAIN = 1e-8  # is added to a variance before it divides
 
@@ -50,10 +50,17 @@ class Config(Common):
     learning_rate: float = option(3e-4, "Adam's step size for actor, critics and reward networks")
     target_every: int = option(500, "updates between two copies of the critics to their targets")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alpha > 0 and self.members * self.reward_members * self.critics == 1:
+            raise BadInput(
+                f"members, reward-members or critics must be at least 2 for alpha={self.alpha} to compare targets; "
+                "each is 1"
+            )
+
 
 # The authors' own: an hour of one core takes it a few thousand steps.
 PUBLISHED: dict[str, Any] = {
-    "random_steps": 10_000,
     "model_width": 512,
     "model_depth": 8,
     "fit_steps": 1_000,
@@ -68,7 +75,10 @@ PUBLISHED: dict[str, Any] = {
 
 def preset(algo: str, env_id: str, name: str = "default") -> Config:
     """STEVE's settings for an environment; its authors have none for Ant, so all tasks share one set."""
-    return replace(Config(), steps=task_of(env_id).steps, **(PUBLISHED if name == "paper" else {}))
+    config = replace(Config(), steps=task_of(env_id).steps)
+    if name == "paper":
+        config = replace(config, **PUBLISHED, random_steps=at_most_a_quarter(10_000, config.steps))
+    return config
 
 
 class Agent(eqx.Module):
@@ -189,9 +199,7 @@ def candidate_targets(
     """
     members, rewards, critics = len(model), len(agent.rewards), len(agent.policy.target_critic)
     rows = len(batch.reward)
-    observation = jnp.broadcast_to(batch.next_observation, (members, *batch.next_observation.shape))
-    alive = jnp.broadcast_to(1 - batch.terminated, (members, 1, 1, rows))
-    gathered = jnp.broadcast_to(batch.reward, (members, rewards, 1, rows))
+    observation, alive, gathered = batch.next_observation[None], 1 - batch.terminated, batch.reward
     targets = []
     for k in range(expansion + 1):
         action = jnp.tanh(agent.actor(observation))
@@ -199,6 +207,7 @@ def candidate_targets(
         worth = discount ** (k + 1) * alive
         targets.append(jnp.broadcast_to(gathered + worth * q, (members, rewards, critics, rows)))
         if k < expansion:
+            observation, action = (jnp.broadcast_to(x, (members, *x.shape[1:])) for x in (observation, action))
             normal = model(observation, action)
             following, _, _ = ensemble.sample(normal, model.scaling, observation, noise=jnp.zeros_like(normal.mean))
             reward = jnp.moveaxis(reward_of(agent.rewards, observation, action, following), 0, 1)[:, :, None]
@@ -227,6 +236,6 @@ def reward_of(rewards: tuple[MLP, ...], observation: jax.Array, action: jax.Arra
 
 
 def reward_loss(rewards: tuple[MLP, ...], batch: Transition) -> jax.Array:
-    """Squared errors of the reward networks."""
-    said = reward_of(rewards, batch.observation, batch.action, batch.next_observation)
-    return jnp.sum(jnp.mean((said - batch.reward) ** 2, axis=-1))
+    """Mean squared error of the reward networks, of which each row teaches one."""
+    x = jnp.concatenate([batch.observation, batch.action, batch.next_observation], axis=-1)
+    return jnp.mean((each_on_its_share(rewards, x) - batch.reward) ** 2)

@@ -72,6 +72,11 @@ class World:
         scaled = self.low + (np.asarray(action, np.float32) + 1) * 0.5 * (self.high - self.low)
         return np.asarray(np.clip(scaled, self.low, self.high), self.low.dtype)
 
+    @property
+    def longest_episode(self) -> int | None:
+        """Steps after which the environment cuts an episode, if it says so."""
+        return self.env.spec.max_episode_steps if self.env.spec else None
+
     def bookmark(self) -> dict[str, int]:
         """The place in the world: with the actions of the current episode it is enough to come back to it."""
         return {name: getattr(self, name) for name in BOOKMARK}

@@ -34,7 +34,7 @@ class Alarms:
     def _model(self, metrics: dict[str, Any]) -> str:
         if metrics.get("model/kept", [0]):
             return ""
-        return "every member of the model has diverged; learning goes on with real data alone"
+        return "every member of the model has diverged; nothing is imagined until one is sane again"
 
     def _critic(self, metrics: dict[str, Any]) -> str:
         q = float(metrics.get("train/q_mean", 0.0))

@@ -18,8 +18,7 @@ WEIGHT_DECAY, GRADIENT_NORM = 1e-5, 2.0
 
 def sequences(rows: np.ndarray, spec: Spec, length: int, held_out: np.ndarray) -> np.ndarray:
     """Where `length` rows in a row belong to one episode and none is held out; anywhere, if there is no such place."""
-    data = unpack(rows, spec)
-    follows = (data.observation[1:] == data.next_observation[:-1]).all(axis=-1) & (data.terminated[:-1] == 0)
+    follows = goes_on(rows, spec)
     free = np.ones(len(rows), bool)
     free[held_out] = False
     good = free[: len(rows) - length + 1].copy()
@@ -28,6 +27,12 @@ def sequences(rows: np.ndarray, spec: Spec, length: int, held_out: np.ndarray) -
         good &= free[window] & follows[ahead - 1 : len(rows) - length + ahead]
     found = np.flatnonzero(good)
     return found if len(found) else np.arange(len(rows) - length + 1)
+
+
+def goes_on(rows: np.ndarray, spec: Spec) -> np.ndarray:
+    """Of each row but the last, whether the next one goes on with its episode."""
+    data = unpack(rows, spec)
+    return (data.observation[1:] == data.next_observation[:-1]).all(axis=-1) & (data.terminated[:-1] == 0)
 
 
 @partial(jax.jit, static_argnames=("spec", "learning_rate", "learn_termination"))
