@@ -94,8 +94,8 @@ def test_the_model_learns_a_linear_system_over_two_steps():
 def imagined(starts: jax.Array, longest: int | None = None, threshold: float = 0.5) -> slbo.Path:
     agent = trpo.create(SPEC, width=8, depth=1, value_width=8, value_learning_rate=1e-3, key=jax.random.key(0))
     ends_sometimes = lambda observation, action, following: action[..., 0] > threshold  # noqa: E731
-    settings = {"termination": ends_sometimes, "longest": longest, "key": jax.random.key(1)}
-    return slbo.imagine(deterministic(), agent.actor, starts, **settings)
+    key = jax.random.key(1)
+    return slbo.imagine(deterministic(), agent.actor, starts, termination=ends_sometimes, longest=longest, key=key)
 
 
 def test_an_imagined_episode_that_ends_is_followed_by_a_new_one():

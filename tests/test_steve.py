@@ -10,6 +10,7 @@ from mbdp import MBDP
 from mbdp.agents import ddpg
 from mbdp.baselines import steve
 from mbdp.envs.toy import POINT_MASS
+from mbdp.models.ensemble import Ensemble
 from mbdp.types import BadInput, Spec, Transition
 from tests.conftest import TINY_STEVE
 
@@ -106,15 +107,15 @@ def test_without_dropout_the_weighing_is_the_plain_one():
 
 
 def test_a_member_that_model_dropout_drops_never_enters_the_expansion():
-    def critics_after(poison: float, worst: int) -> list[np.ndarray]:
+    def critics_after(poison, worst):
         """After one step that does not refit, with two of four members kept and the first one poisoned."""
         agent = MBDP(POINT_MASS, algo="steve", beta=0.5, **TINY_STEVE).learn(61)
         poisoned = jax.tree.map(lambda x: x.at[0].add(poison), agent.learner.model.members)
-        agent.learner.model = steve.Ensemble(poisoned, agent.learner.model.scaling)
+        agent.learner.model = Ensemble(poisoned, agent.learner.model.scaling)
         agent.learner.agent = replace(agent.learner.agent, bias=jnp.arange(4.0).at[worst].set(9.0))
         return [np.asarray(leaf) for leaf in jax.tree.leaves(agent.learn(1).learner.agent.policy.critic)]
 
-    def same(poison: float, worst: int) -> bool:
+    def same(poison, worst):
         pairs = zip(critics_after(0.0, worst), critics_after(poison, worst), strict=True)
         return all(np.array_equal(a, b) for a, b in pairs)
 
