@@ -19,6 +19,7 @@ from mbdp.agents.sac import q_values
 from mbdp.algorithm import Learner, Progress, act, describe_model, step_keys
 from mbdp.compiling import compiled_with_eigen
 from mbdp.config import Common, at_most_a_quarter, option, redefault
+from mbdp.config import Config as ConfigOfMBDP
 from mbdp.dropout import model_dropout, rollout_dropout
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import task_of
@@ -37,15 +38,15 @@ class Config(Common):
     """STEVE with the default preset's settings: its structure, with networks and budgets that a processor can bear."""
 
     members: int = redefault(Common, "members", 4)
-    random_steps: int = option(1_000, "env steps with random actions before learning starts")
+    random_steps: int = redefault(ConfigOfMBDP, "random_steps", 1_000)
     expansion: int = option(3, "steps that the model expands a target by, at most")
     reward_members: int = option(4, "reward networks")
     critics: int = option(4, "critics")
-    model_every: int = option(250, "env steps between two fits of the ensemble")
-    fit_steps: int = option(250, "gradient steps in each fit, warm-started")
-    first_fit_steps: int = option(2_000, "gradient steps in the first fit")
+    model_every: int = redefault(ConfigOfMBDP, "model_every", 250)
+    fit_steps: int = redefault(ConfigOfMBDP, "fit_steps", 250)
+    first_fit_steps: int = redefault(ConfigOfMBDP, "first_fit_steps", 2_000)
     updates_per_step: int = option(2, "updates of critics, actor and reward networks per env step")
-    batch: int = option(256, "rows in a minibatch of policy and critics")
+    batch: int = redefault(ConfigOfMBDP, "batch", 256)
     width: int = redefault(Common, "width", 128)
     learning_rate: float = option(3e-4, "Adam's step size for actor, critics and reward networks")
     target_every: int = option(500, "updates between two copies of the critics to their targets")
