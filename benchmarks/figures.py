@@ -33,6 +33,7 @@ FIGURES = {
         "batch": "groupings/batch",
     },
 }
+WINDOWS = {"hopper_systems.png": 5_000}  # env steps to smooth over, where lines would hide each other
 
 
 def main() -> None:
@@ -41,7 +42,8 @@ def main() -> None:
         runs = [(label, run) for label, runs in found.items() for run in runs]
         if len({label for label, _ in runs}) < 2:  # a comparison needs two
             continue
-        draw_curves([run for _, run in runs], RESULTS / picture, labels=[label for label, _ in runs])
+        labels = [label for label, _ in runs]
+        draw_curves([run for _, run in runs], RESULTS / picture, labels=labels, window=WINDOWS.get(picture))
         print(f"\n{picture}\n{HEADER}\n{'|---' * HEADER.count(' |')}|")
         for label, run in runs:
             steps, returns = read_curve(run)

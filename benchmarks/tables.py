@@ -4,11 +4,11 @@ python -m benchmarks.tables        after `make bench`; reads results/bench.json 
 """
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from benchmarks import scaling
+from benchmarks.marks import fill
 from benchmarks.speed.report import table
 
 ROOT = Path(__file__).parent.parent
@@ -27,15 +27,6 @@ def main() -> None:
     fill(ROOT / "docs/scaling.md", "checked", scaling.checked_table(bench, run_cost))
     fill(ROOT / "docs/scaling.md", "run", run_table(run_cost))
     fill(ROOT / "docs/scaling.md", "products", products_table(bench))
-
-
-def fill(file: Path, name: str, text: str) -> None:
-    """Replace what stands between <!-- name --> and <!-- /name -->."""
-    marks = re.compile(f"(<!-- {name} -->\n).*(<!-- /{name} -->)", re.DOTALL)
-    old = file.read_text()
-    if not marks.search(old):
-        raise SystemExit(f"{file}: there is no place marked {name}")
-    file.write_text(marks.sub(lambda found: f"{found[1]}{text}\n{found[2]}", old))
 
 
 def products_table(report: dict[str, Any]) -> str:
