@@ -22,7 +22,7 @@ def test_a_curve_is_what_the_evaluations_say(tmp_path):
 
 
 def test_a_run_that_was_never_evaluated_is_named(tmp_path):
-    with pytest.raises(BadInput, match="Task_0.*no evaluation"):
+    with pytest.raises(BadInput, match=r"Task_0.*no evaluation"):
         read_curve(run_with(tmp_path / "Task_0", []))
 
 
