@@ -40,7 +40,7 @@ TINY_SLBO = _OF_ALL | {
     "policy_steps": 2,
     "lanes": 2,
     "imagined_steps": 20,
-    "value_steps": 2,
+    "value_epochs": 1,
 }
 
 

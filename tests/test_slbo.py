@@ -157,7 +157,7 @@ def test_without_dropout_a_run_is_that_of_a_loop_without_the_two_functions(monke
     borrowed = MBDP(POINT_MASS, algo="slbo", **TINY_SLBO).learn(40).policy().weights
     monkeypatch.setattr(slbo, "model_dropout", lambda bias, beta: np.argsort(bias, kind="stable"))
     monkeypatch.setattr(slbo, "rollout_dropout", lambda reward, alpha: jnp.ones(reward.shape, bool))
-    static = ("termination", "longest", "alpha", "value_steps", "value_learning_rate")
+    static = ("termination", "longest", "alpha", "value_epochs", "value_batch", "value_learning_rate")
     plain = slbo.improve.__wrapped__  # compiled anew: the other one has the functions in it
     monkeypatch.setattr(slbo, "improve", jax.jit(lambda *a, **k: plain(*a, **k), static_argnames=static))
     got = MBDP(POINT_MASS, algo="slbo", **TINY_SLBO).learn(40).policy().weights

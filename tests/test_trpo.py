@@ -119,9 +119,27 @@ def test_nothing_follows_the_end_of_an_episode():
 
 
 def test_the_value_function_learns_its_targets():
-    fitted, before = trpo.fit_value(agent(), samples(), steps=300, learning_rate=1e-2)
+    fitted, before = trpo.fit_value(agent(), samples(), epochs=50, batch=32, learning_rate=1e-2, key=jax.random.key(3))
     error = jnp.mean((trpo.value(fitted, samples().observation) - samples().value_target) ** 2)
     assert float(error) < 0.05 * float(before)
+
+
+def test_a_pass_of_the_value_function_sees_every_sample_once():
+    settings = {"epochs": 1, "learning_rate": 1e-2, "key": jax.random.key(3)}
+    batch = samples()
+    whole, _ = trpo.fit_value(agent(), batch, batch=len(batch.weight), **settings)
+    larger, _ = trpo.fit_value(agent(), batch, batch=10 * len(batch.weight), **settings)
+    halves, _ = trpo.fit_value(agent(), batch, batch=len(batch.weight) // 2, **settings)
+    assert [int(x.value_optimiser[0].count) for x in (whole, larger, halves)] == [1, 1, 2]
+    np.testing.assert_allclose(whole.value.weights[0], larger.value.weights[0], rtol=1e-5)
+
+
+def test_a_fresh_policy_is_noise_around_zero():
+    observation = 3 * jax.random.normal(jax.random.key(0), (1000, SPEC.observation_size))
+    action, _ = trpo.sample_action(agent().actor, observation, key=jax.random.key(1))
+    assert np.abs(agent().actor.mean(observation)).max() < 0.03
+    np.testing.assert_allclose(np.std(action, axis=0), 1.0, atol=0.1)
+    np.testing.assert_allclose(np.linalg.norm(agent().actor.network.weights[0], axis=0), 1.0, rtol=1e-5)
 
 
 def test_the_exported_policy_acts_as_the_actor_whatever_its_inputs_are_scaled_by():

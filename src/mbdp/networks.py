@@ -55,6 +55,12 @@ def fan_in_uniform(key: jax.Array, shape: tuple[int, int]) -> jax.Array:
     return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
 
 
+def unit_columns(key: jax.Array, shape: tuple[int, int]) -> jax.Array:
+    """Normal, the weights of each unit scaled to a norm of 1, the start of TRPO's policies."""
+    weights = jax.random.normal(key, shape)
+    return weights / jnp.linalg.norm(weights, axis=0)
+
+
 def truncated_normal(key: jax.Array, shape: tuple[int, int]) -> jax.Array:
     """Truncated normal with standard deviation 1/(2 sqrt(fan_in)), the start of MBPO's dynamics models."""
     return jax.random.truncated_normal(key, -2.0, 2.0, shape) / (2 * shape[0] ** 0.5)

@@ -10,10 +10,11 @@ import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-from mbdp.networks import MLP, fan_in_uniform
+from mbdp.networks import MLP, fan_in_uniform, unit_columns
 from mbdp.types import Spec
 
-INITIAL_DEVIATION = 0.6
+INITIAL_DEVIATION = 1.0
+INITIAL_SCALE = 0.01  # of the last layer: a fresh policy's actions are noise and nothing else
 ITERATIONS, DAMPING = 10, 0.1  # of conjugate gradients
 BACKTRACKS = 10  # halvings of a step before it is given up
 
@@ -54,7 +55,8 @@ def create(
     """A fresh agent."""
     key_actor, key_value = jax.random.split(key)
     o, a = spec
-    network = MLP([o, *[width] * depth, a], jnp.tanh, fan_in_uniform, key=key_actor)
+    network = MLP([o, *[width] * depth, a], jnp.tanh, unit_columns, key=key_actor)
+    network = eqx.tree_at(lambda n: n.weights[-1], network, INITIAL_SCALE * network.weights[-1])
     actor = Actor(network, jnp.full(a, jnp.log(INITIAL_DEVIATION)), jnp.zeros(o), jnp.ones(o))
     value = MLP([o, *[value_width] * depth, 1], jnp.tanh, fan_in_uniform, key=key_value)
     return Agent(actor, value, optax.adam(value_learning_rate).init(value))
@@ -206,21 +208,27 @@ def line_search(
     return start + shrinkage * step, shrinkage
 
 
-def fit_value(agent: Agent, samples: Samples, *, steps: int, learning_rate: float) -> tuple[Agent, jax.Array]:
-    """The value function after `steps` of Adam on all samples, and its mean squared error before them."""
+def fit_value(
+    agent: Agent, samples: Samples, *, epochs: int, batch: int, learning_rate: float, key: jax.Array
+) -> tuple[Agent, jax.Array]:
+    """The value function after `epochs` of Adam through all samples, a small batch at a time, and its mean squared
+    error before them."""
     adam = optax.adam(learning_rate)
     inputs = (samples.observation - agent.actor.input_mean) / agent.actor.input_std
+    size = min(batch, len(inputs))
+    batches = len(inputs) // size
+    orders = jax.vmap(lambda k: jax.random.permutation(k, len(inputs)))(jax.random.split(key, epochs))
+    rows = orders[:, : batches * size].reshape(epochs * batches, size)
 
-    def loss(value: MLP) -> jax.Array:
-        return jnp.mean((value(inputs)[..., 0] - samples.value_target) ** 2)
+    def loss(value: MLP, rows: jax.Array | slice) -> jax.Array:
+        return jnp.mean((value(inputs[rows])[..., 0] - samples.value_target[rows]) ** 2)
 
-    def step(state: tuple[MLP, optax.OptState], _: None) -> tuple[tuple[MLP, optax.OptState], jax.Array]:
-        error, gradient = jax.value_and_grad(loss)(state[0])
-        changes, memory = adam.update(gradient, state[1])
-        return (optax.apply_updates(state[0], changes), memory), error
+    def step(state: tuple[MLP, optax.OptState], rows: jax.Array) -> tuple[tuple[MLP, optax.OptState], None]:
+        changes, memory = adam.update(jax.grad(loss)(state[0], rows), state[1])
+        return (optax.apply_updates(state[0], changes), memory), None
 
-    (fitted, memory), errors = jax.lax.scan(step, (agent.value, agent.value_optimiser), None, length=steps)
-    return Agent(agent.actor, fitted, memory), errors[0]
+    (fitted, memory), _ = jax.lax.scan(step, (agent.value, agent.value_optimiser), rows)
+    return Agent(agent.actor, fitted, memory), loss(agent.value, slice(None))
 
 
 def _parameters(actor: Actor) -> tuple[jax.Array, Callable[[jax.Array], Actor]]:

@@ -50,7 +50,8 @@ class Config(Common):
     kl_bound: float = option(0.01, "how far a TRPO step may change the policy")
     entropy_bonus: float = option(0.005, "weight of the policy's entropy")
     value_width: int = option(64, "units in each hidden layer of the value function")
-    value_steps: int = option(10, "gradient steps of the value function for each TRPO step")
+    value_epochs: int = option(5, "passes of the value function through the samples of a TRPO step")
+    value_batch: int = option(64, "samples in each of the value function's batches")
     value_learning_rate: float = option(1e-3, "Adam's step size for the value function")
 
 
@@ -108,7 +109,6 @@ def slbo(
         noise = (1 - PULL) * learner.agent.noise + PUSH * jax.random.normal(key_noise, learner.agent.noise.shape)
         rng = np.random.default_rng([seed, learner.step])
         outcome = act(learner, world, partial(explore, noise=noise), rng=rng, key=key_action)
-        noise = noise if outcome.episode_return is None else jnp.zeros_like(noise)
         learner.agent = Agent(learner.agent.policy, noise)
         learner.due = config.rounds if learner.step % config.stage == 0 else 0
         yield Progress(learner.step, outcome, {}, settled=not learner.due)
@@ -142,10 +142,8 @@ def _round(
     if not len(kept):  # every member has diverged: there is nothing to learn from
         return metrics
     starts = episode_starts(rows, spec)
-    settings = {
-        name: getattr(config, name)
-        for name in ("alpha", "discount", "trace", "kl_bound", "entropy_bonus", "value_steps", "value_learning_rate")
-    }
+    names = ("alpha", "discount", "trace", "kl_bound", "entropy_bonus")
+    names += ("value_epochs", "value_batch", "value_learning_rate")
     policy, train = improve(
         rescaled(learner.agent.policy, scaling),
         learner.model[kept],
@@ -153,7 +151,7 @@ def _round(
         termination=termination,
         longest=longest,
         key=jax.random.fold_in(step_keys(seed, learner.step)[1], learner.due),
-        **settings,
+        **{name: getattr(config, name) for name in names},
     )
     learner.agent = Agent(policy, learner.agent.noise)
     metrics["imagination/kept_fraction"] = train.pop("kept_fraction")
@@ -171,7 +169,10 @@ def episode_starts(rows: np.ndarray, spec: Spec) -> np.ndarray:
     return unpack(rows, spec).observation[np.concatenate([[True], ~goes_on(rows, spec)])]
 
 
-@partial(jax.jit, static_argnames=("termination", "longest", "alpha", "value_steps", "value_learning_rate"))
+@partial(
+    jax.jit,
+    static_argnames=("termination", "longest", "alpha", "value_epochs", "value_batch", "value_learning_rate"),
+)
 def improve(
     agent: trpo.Agent,
     model: Ensemble,
@@ -184,7 +185,8 @@ def improve(
     trace: float,
     kl_bound: float,
     entropy_bonus: float,
-    value_steps: int,
+    value_epochs: int,
+    value_batch: int,
     value_learning_rate: float,
     key: jax.Array,
 ) -> tuple[trpo.Agent, dict[str, jax.Array]]:
@@ -192,7 +194,8 @@ def improve(
 
     def step(agent: trpo.Agent, inputs: tuple[jax.Array, jax.Array]) -> tuple[trpo.Agent, dict[str, jax.Array]]:
         starts, key = inputs
-        path = imagine(model, agent.actor, starts, termination=termination, longest=longest, key=key)
+        key_path, key_value = jax.random.split(key)
+        path = imagine(model, agent.actor, starts, termination=termination, longest=longest, key=key_path)
         value, following = (trpo.value(agent, x) for x in (path.observation, path.following))
         ended, cut = path.terminated.astype(jnp.float32), path.cut.astype(jnp.float32).at[-1].set(1.0)
         advantage = trpo.advantages(path.reward, value, following, ended, cut, discount=discount, trace=trace)
@@ -200,8 +203,15 @@ def improve(
         lanes = (path.observation, path.action, advantage, advantage + value)
         observation, action, *numbers = (x.reshape(-1, *x.shape[2:]) for x in lanes)
         samples = trpo.Samples(observation, action, numbers[0], numbers[1], kept)
-        agent, error = trpo.fit_value(agent, samples, steps=value_steps, learning_rate=value_learning_rate)
         agent, metrics = trpo.update(agent, samples, kl_bound=kl_bound, entropy_bonus=entropy_bonus)
+        agent, error = trpo.fit_value(
+            agent,
+            samples,
+            epochs=value_epochs,
+            batch=value_batch,
+            learning_rate=value_learning_rate,
+            key=key_value,
+        )
         imagined = {"reward_mean": jnp.mean(path.reward), "q_mean": jnp.mean(value), "critic_loss": error}
         return agent, metrics | imagined | {"ended": jnp.mean(ended), "kept_fraction": jnp.mean(kept)}
 
