@@ -1,3 +1,4 @@
+import jax
 import pytest
 
 from mbdp import compiling
@@ -23,3 +24,18 @@ def test_eigen_can_be_chosen_with_the_pinned_version():
 def test_an_option_that_xla_does_not_know_is_left_out():
     assert not compiling._can_choose()
     assert compiling.compiled_with_eigen()(add_one)(1.0) == 2.0
+
+
+def test_eigen_does_the_calls_that_it_is_wanted_for(monkeypatch):
+    compiled_with = []
+    real = jax.jit
+
+    def watched(function, *, compiler_options=None, **options):
+        compiled_with.append(compiler_options)
+        return real(function, **options)
+
+    assert compiling._can_choose()
+    monkeypatch.setattr(jax, "jit", watched)
+    add = compiling.compiled_with_eigen(where=lambda x: x > 1)(add_one)
+    assert [add(1.0), add(2.0), add(3.0), add(0.0)] == [2.0, 3.0, 4.0, 1.0]
+    assert compiled_with == [None, compiling.EIGEN]

@@ -1,12 +1,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from scipy import integrate
 
 from mbdp.agents import sac
 from mbdp.networks import MLP
-from mbdp.replay import pack
+from mbdp.replay import pack, unpack
 from mbdp.types import Spec, Transition
 
 SPEC = Spec(2, 1)
@@ -90,6 +91,22 @@ def test_the_actor_moves_once_in_every_group_of_critic_updates():
     every = sac.update(agent(), rows, spec=SPEC, **(SETTINGS | {"actor_every": 4}), key=jax.random.key(0))[0]
     assert int(every.actor_optimiser[0].count) == 1
     assert int(every.critic_optimiser[0].count) == 4
+
+
+@pytest.mark.parametrize("actor_every", [1, 2])
+def test_the_actor_learns_from_the_critics_before_their_step_only_if_it_learns_at_every_one(actor_every):
+    before, rows, key = agent(), one_state_forever(1.0)[:actor_every], jax.random.key(0)
+    after, _ = sac.update(before, rows, spec=SPEC, **(SETTINGS | {"actor_every": actor_every}), key=key)
+    noise = jax.random.normal(key, (1, 1 + actor_every, rows.shape[1], SPEC.action_size))[0, 0]
+    critic = before.critic if actor_every == 1 else after.critic
+    other = after.critic if actor_every == 1 else before.critic
+    optimiser = optax.adam(SETTINGS["learning_rate"])
+    rest = {"target_entropy": SETTINGS["target_entropy"], "noise": noise}
+    batch = unpack(rows[-1], SPEC)
+    wanted, unwanted = (sac.update_actor(before, c, batch, optimiser, **rest)[0] for c in (critic, other))
+    got, wanted, unwanted = (x.actor_optimiser[0].mu.biases[-1] for x in (after, wanted, unwanted))
+    np.testing.assert_allclose(got, wanted, rtol=1e-4)
+    assert not np.allclose(got, unwanted, rtol=1e-3)
 
 
 def test_layer_norm_is_in_the_critics_only():

@@ -6,22 +6,27 @@ from typing import Any
 
 import jax
 
-# Left to itself, XLA has its library YNNPACK multiply on a CPU. Eigen, which it has too, takes less time for a fit or
-# an imagination, and not for the updates of SAC.
+# Left to itself, XLA has its library YNNPACK multiply on a CPU. Eigen, which it has too, takes less time for most of
+# what is here.
 EIGEN = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 
-def compiled_with_eigen(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`jax.jit` with these options, as a decorator, and with Eigen for products wherever XLA lets one choose."""
+def compiled_with_eigen(
+    where: Callable[..., bool] = lambda *args, **kwargs: True, **options: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`jax.jit` with these options, as a decorator, and with Eigen for products wherever XLA lets one choose.
+
+    `where` tells from the arguments of a call whether Eigen is to do it.
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @cache
-        def compiled() -> Any:
-            return jax.jit(function, compiler_options=EIGEN if _can_choose() else None, **options)
+        def compiled(eigen: bool) -> Any:
+            return jax.jit(function, compiler_options=EIGEN if eigen and _can_choose() else None, **options)
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            return compiled()(*args, **kwargs)
+            return compiled(where(*args, **kwargs))(*args, **kwargs)
 
         return call
 

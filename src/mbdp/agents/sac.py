@@ -1,7 +1,6 @@
 """Soft actor-critic: one immutable agent in, a better one out, many updates in one compiled scan."""
 
 import dataclasses
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from mbdp.compiling import compiled_with_eigen
 from mbdp.networks import MLP, fan_in_uniform
 from mbdp.replay import unpack
 from mbdp.types import Spec, Transition
@@ -98,7 +98,12 @@ def q_values(critic: tuple[MLP, ...], observation: jax.Array, action: jax.Array)
     return jnp.stack([one(x)[..., 0] for one in critic])
 
 
-@partial(jax.jit, static_argnames=("spec", "actor_every", "learning_rate"))
+def _has_plain_critics(agent: Agent, *_: Any, **__: Any) -> bool:
+    """Whether Eigen is the faster one for an update: with layer normalisation XLA's own choice is."""
+    return not agent.critic[0].scales
+
+
+@compiled_with_eigen(where=_has_plain_critics, static_argnames=("spec", "actor_every", "learning_rate"))
 def update(
     agent: Agent,
     minibatches: jax.Array,
@@ -113,16 +118,21 @@ def update(
 ) -> tuple[Agent, dict[str, jax.Array]]:
     """A critic step for each minibatch of rows (updates, batch, row), an actor step after every `actor_every` of them.
 
-    The metrics are means over the steps.
+    If that is one, both start from the same critics, so that neither waits for the other. The metrics are means over
+    the steps.
     """
     optimiser = optax.adam(learning_rate)
 
     def step(agent: Agent, inputs: tuple[jax.Array, jax.Array]) -> tuple[Agent, dict[str, jax.Array]]:
         rows, (noise_actor, *noise_critic) = inputs
+        before = agent.critic
         for some, noise in zip(rows, noise_critic, strict=True):
             batch = unpack(some, spec)
             agent, critic_metrics = update_critic(agent, batch, optimiser, discount=discount, tau=tau, noise=noise)
-        agent, actor_metrics = update_actor(agent, batch, optimiser, target_entropy=target_entropy, noise=noise_actor)
+        critic = before if actor_every == 1 else agent.critic
+        agent, actor_metrics = update_actor(
+            agent, critic, batch, optimiser, target_entropy=target_entropy, noise=noise_actor
+        )
         return agent, critic_metrics | actor_metrics
 
     groups = minibatches.reshape(-1, actor_every, *minibatches.shape[1:])
@@ -160,14 +170,20 @@ def update_critic(
 
 
 def update_actor(
-    agent: Agent, batch: Transition, optimiser: optax.GradientTransformation, *, target_entropy: float, noise: jax.Array
+    agent: Agent,
+    critic: Critics,
+    batch: Transition,
+    optimiser: optax.GradientTransformation,
+    *,
+    target_entropy: float,
+    noise: jax.Array,
 ) -> tuple[Agent, dict[str, jax.Array]]:
-    """Actor towards high soft value, temperature towards the target entropy."""
+    """Actor towards high soft value in the critics' eyes, temperature towards the target entropy."""
     temperature = jnp.exp(agent.log_temperature)
 
     def actor_loss(actor: MLP) -> tuple[jax.Array, jax.Array]:
         action, log_probability = squash(actor(batch.observation), noise)
-        q = jnp.min(q_values(agent.critic, batch.observation, action), axis=0)
+        q = jnp.min(q_values(critic, batch.observation, action), axis=0)
         return jnp.mean(temperature * log_probability - q), -jnp.mean(log_probability)
 
     (value, entropy), gradient = jax.value_and_grad(actor_loss, has_aux=True)(agent.actor)

@@ -142,8 +142,7 @@ def _round(
     if not len(kept):  # every member has diverged: there is nothing to learn from
         return metrics
     starts = episode_starts(rows, spec)
-    names = ("alpha", "discount", "trace", "kl_bound", "entropy_bonus")
-    names += ("value_epochs", "value_batch", "value_learning_rate")
+    names = "alpha discount trace kl_bound entropy_bonus value_epochs value_batch value_learning_rate"
     policy, train = improve(
         rescaled(learner.agent.policy, scaling),
         learner.model[kept],
@@ -151,7 +150,7 @@ def _round(
         termination=termination,
         longest=longest,
         key=jax.random.fold_in(step_keys(seed, learner.step)[1], learner.due),
-        **{name: getattr(config, name) for name in names},
+        **{name: getattr(config, name) for name in names.split()},
     )
     learner.agent = Agent(policy, learner.agent.noise)
     metrics["imagination/kept_fraction"] = train.pop("kept_fraction")
