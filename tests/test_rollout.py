@@ -69,6 +69,16 @@ def test_all_samples_of_a_state_begin_there():
     np.testing.assert_array_equal(first, np.broadcast_to(STARTS[:, None], first.shape))
 
 
+@pytest.mark.parametrize("group", ["state", "members"])
+def test_an_action_is_the_actors_for_the_very_observation_that_it_is_taken_in(group):
+    sure = eqx.tree_at(lambda a: (a.weights[-1], a.biases[-1]), ACTOR, replace_fn=lambda x: x.at[..., 1].set(-20.0))
+    model = ensemble.create(SPEC, members=3, width=16, depth=2, key=jax.random.key(1))
+    got = transitions(rollout(model, sure, STARTS, horizon=3, plan=PLAN._replace(group=group), key=jax.random.key(0)))
+    if group == "state":
+        assert len(np.unique(got.observation[1, 0], axis=0)) == PLAN.samples  # they have gone different ways
+    np.testing.assert_allclose(got.action, np.tanh(sure(got.observation)[..., :1]), atol=1e-5)
+
+
 def test_each_step_begins_where_the_last_one_ended():
     steps = transitions(imagine())
     np.testing.assert_array_equal(steps.observation[1:], steps.next_observation[:-1])

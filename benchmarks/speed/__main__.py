@@ -21,6 +21,7 @@ from benchmarks.speed.settings import (
     MODEL_DEPTH,
     MODEL_WIDTH,
     QUICK,
+    SAMPLES,
     UPDATES_PER_STEP,
     WIDTH,
     Sizes,
@@ -113,7 +114,7 @@ def fit_work(d_env: Replay, sizes: Sizes) -> float:
 
 def imagination_work(d_env: Replay, sizes: Sizes) -> float:
     shapes = {"model": (MODEL_WIDTH, MODEL_DEPTH), "policy": (WIDTH, DEPTH)}
-    return flops.imagination(d_env.spec, sizes.imagined, sizes.imagined, **shapes)
+    return flops.imagination(d_env.spec, sizes.imagined, sizes.imagined // SAMPLES, **shapes)
 
 
 def whole_work(d_env: Replay, sizes: Sizes) -> float:

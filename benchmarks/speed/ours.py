@@ -19,6 +19,7 @@ from benchmarks.speed.settings import (
     MODEL_DEPTH,
     MODEL_LEARNING_RATE,
     MODEL_WIDTH,
+    SAMPLES,
     STEPS_PER_FIT,
     TARGET_ENTROPY,
     TAU,
@@ -72,7 +73,7 @@ def ensemble_step(d_env: Replay, sizes: Sizes) -> Way:
 def imagination(d_env: Replay, sizes: Sizes, group: Group) -> Way:
     """Starts drawn, one imagined step with the policy's actions, rollout dropout, and storing what survives."""
     model, actor, rng = _model(d_env)[slice(KEPT)], _agent(d_env).actor, np.random.default_rng(0)
-    plan = Plan(group, alpha=0.2, samples=10, member_per="row", termination=TERMINATION)
+    plan = Plan(group, alpha=0.2, samples=SAMPLES, member_per="row", termination=TERMINATION)
     samples = KEPT if group == "members" else plan.samples
     d_model = Replay(4 * sizes.imagined, d_env.spec)
     d_model.rows[:] = 0  # the system gives a page of memory at its first touch, which a run does once

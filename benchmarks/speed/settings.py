@@ -11,6 +11,7 @@ from mbdp.replay import Replay
 ENV = "HalfCheetah-v5"
 MEMBERS, MODEL_WIDTH, MODEL_DEPTH = 10, 200, 4
 KEPT = 8  # members that survive model dropout at beta 0.2; mbrl-lib calls them elite
+SAMPLES = 10  # imagined from each state, of which the highest rewards are dropped
 WIDTH, DEPTH, BATCH = 256, 2, 256
 LEARNING_RATE, MODEL_LEARNING_RATE, DISCOUNT, TAU, TARGET_ENTROPY = 3e-4, 1e-3, 0.99, 0.005, -3.0
 UPDATES_PER_STEP, STEPS_PER_FIT, FIT_STEPS = 20, 250, 100

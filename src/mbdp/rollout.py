@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdp.agents.sac import sample_action
+from mbdp.agents.sac import squash
 from mbdp.compiling import compiled_with_eigen
 from mbdp.dropout import rollout_dropout
 from mbdp.models.ensemble import Ensemble, Normal, predict, sample
@@ -85,23 +85,32 @@ def _rollout_block(
     keys_member: list[jax.Array],
 ) -> Imagined:
     """The rollouts from some of the starts; one member for all rows of a step is one for all blocks."""
-    observation = jnp.broadcast_to(starts[:, None], (len(starts), samples, starts.shape[-1]))
-    alive = jnp.ones(observation.shape[:2], bool)
+    shape = len(starts), samples
+    observation, alive = jnp.broadcast_to(starts[:, None], (*shape, starts.shape[-1])), jnp.ones(shape, bool)
     imagine = _imagine_members if plan.group == "members" else _imagine_rows
-    steps = []
+    steps: list[Imagined] = []
     for keys in zip(keys_member, _several(key, len(keys_member)), strict=True):
+        in_one_state = not steps or plan.group == "members"  # samples of which the actor says the same
+        outputs = [_act(actor, observation, i) for i in range(1 if in_one_state else samples)]
+        output = np.broadcast_to(np.stack(outputs, axis=1), (*shape, outputs[0].shape[-1]))
         # NumPy draws these in a fraction of the time that XLA takes.
-        noise = rng.standard_normal((*observation.shape[:2], observation.shape[-1] + 1), np.float32)
+        noise = rng.standard_normal((*shape, observation.shape[-1] + 1), np.float32)
         order = rng.permutation(len(starts) * samples) if imagine is _imagine_rows else None
-        observation, alive, step = imagine(model, actor, observation, alive, noise, order, plan=plan, keys=keys)
+        observation, alive, step = imagine(model, output, observation, alive, noise, order, plan=plan, keys=keys)
         steps.append(step)
     return Imagined(*(np.stack(field) for field in zip(*steps, strict=True)))
+
+
+@compiled_with_eigen()
+def _act(actor: MLP, observation: jax.Array, sample: int) -> jax.Array:
+    """The actor's output for one sample of every state: (state, ...)."""
+    return actor(observation[:, sample])
 
 
 @compiled_with_eigen(static_argnames="plan")
 def _imagine_rows(
     model: Ensemble,
-    actor: MLP,
+    output: jax.Array,
     observation: jax.Array,
     alive: jax.Array,
     noise: jax.Array,
@@ -114,7 +123,7 @@ def _imagine_rows(
     key_one, key_rest = keys
     key_action, key_end = jax.random.split(key_rest)
     flat = observation.reshape(-1, observation.shape[-1])
-    action, _ = sample_action(actor, flat, key=key_action)
+    action = _draw(output.reshape(len(flat), -1), key_action)
     if plan.member_per == "step":
         normal = predict_with_one_member(model, flat, action, key=key_one)
     else:
@@ -130,7 +139,7 @@ def _imagine_rows(
 @compiled_with_eigen(static_argnames="plan")
 def _imagine_members(
     model: Ensemble,
-    actor: MLP,
+    output: jax.Array,
     observation: jax.Array,
     alive: jax.Array,
     noise: jax.Array,
@@ -141,7 +150,7 @@ def _imagine_members(
 ) -> tuple[jax.Array, jax.Array, Imagined]:
     """One step of every rollout in every member; all samples of a state go on from one survivor."""
     key_action, key_end, key_survivor = jax.random.split(keys[1], 3)
-    action, _ = sample_action(actor, observation[:, 0], key=key_action)
+    action = _draw(output[:, 0], key_action)
     action = jnp.broadcast_to(action[:, None], (*observation.shape[:2], action.shape[-1]))
     normal = model(jnp.moveaxis(observation, 1, 0), jnp.moveaxis(action, 1, 0))
     normal = Normal(*(jnp.moveaxis(x, 0, 1) for x in normal))
@@ -153,6 +162,11 @@ def _imagine_members(
     following = jnp.take_along_axis(following, chosen[..., None], axis=1)
     alive = alive & ~jnp.take_along_axis(terminated, chosen, axis=1)
     return jnp.broadcast_to(following, observation.shape), alive, step
+
+
+def _draw(output: jax.Array, key: jax.Array) -> jax.Array:
+    """An action for each of the actor's outputs."""
+    return squash(output, jax.random.normal(key, (*output.shape[:-1], output.shape[-1] // 2)))[0]
 
 
 def predict_with_one_member(model: Ensemble, observation: jax.Array, action: jax.Array, *, key: jax.Array) -> Normal:
