@@ -8,6 +8,7 @@ import pytest
 from mbdp.experiments.cli import main
 from mbdp.policy import Policy, load_policy
 from mbdp.robustness import evaluate_grid
+from tests.conftest import TINY_SLBO, TINY_STEVE
 
 ENV = "InvertedPendulum-v5"
 
@@ -48,6 +49,18 @@ def test_every_episode_is_in_the_csv_as_the_python_function_gives_it(run, tmp_pa
         assert (out / name).stat().st_size > 0
         assert str(out / name) in printed
     assert "steps/s" in printed
+
+
+@pytest.mark.parametrize(("algo", "settings"), [("steve", TINY_STEVE), ("slbo", TINY_SLBO)])
+def test_a_run_of_a_baseline_is_judged_like_any_other(algo, settings, tmp_path):
+    options = [word for name, value in settings.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    assert main(["train", ENV, "--algo", algo, "--steps", "40", *options, "--out", str(tmp_path), "--quiet"]) == 0
+    run = tmp_path / algo / f"{ENV}_0"
+    assert robustness(run, "--axis", "gear=1,2", out=tmp_path / "out") == 0
+    grid = evaluate_grid(load_policy(run), ENV, {"gear": [1.0, 2.0]}, episodes=2, seed=0)
+    rows = read(tmp_path / "out/episodes.csv")
+    assert {row["method"] for row in rows} == {algo}
+    assert [float(row["return"]) for row in rows] == grid.returns.ravel().tolist()
 
 
 def test_training_seeds_are_grouped_and_methods_stand_side_by_side(tmp_path, capsys):
