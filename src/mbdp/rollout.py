@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdp.agents.sac import squash
+from mbdp.agents.sac import draw
 from mbdp.compiling import compiled_with_eigen
 from mbdp.dropout import rollout_dropout
 from mbdp.models.ensemble import Ensemble, Normal, predict, sample
@@ -123,7 +123,7 @@ def _imagine_rows(
     key_one, key_rest = keys
     key_action, key_end = jax.random.split(key_rest)
     flat = observation.reshape(-1, observation.shape[-1])
-    action = _draw(output.reshape(len(flat), -1), key_action)
+    action, _ = draw(output.reshape(len(flat), -1), key=key_action)
     if plan.member_per == "step":
         normal = predict_with_one_member(model, flat, action, key=key_one)
     else:
@@ -150,7 +150,7 @@ def _imagine_members(
 ) -> tuple[jax.Array, jax.Array, Imagined]:
     """One step of every rollout in every member; all samples of a state go on from one survivor."""
     key_action, key_end, key_survivor = jax.random.split(keys[1], 3)
-    action = _draw(output[:, 0], key_action)
+    action, _ = draw(output[:, 0], key=key_action)
     action = jnp.broadcast_to(action[:, None], (*observation.shape[:2], action.shape[-1]))
     normal = model(jnp.moveaxis(observation, 1, 0), jnp.moveaxis(action, 1, 0))
     normal = Normal(*(jnp.moveaxis(x, 0, 1) for x in normal))
@@ -162,11 +162,6 @@ def _imagine_members(
     following = jnp.take_along_axis(following, chosen[..., None], axis=1)
     alive = alive & ~jnp.take_along_axis(terminated, chosen, axis=1)
     return jnp.broadcast_to(following, observation.shape), alive, step
-
-
-def _draw(output: jax.Array, key: jax.Array) -> jax.Array:
-    """An action for each of the actor's outputs."""
-    return squash(output, jax.random.normal(key, (*output.shape[:-1], output.shape[-1] // 2)))[0]
 
 
 def predict_with_one_member(model: Ensemble, observation: jax.Array, action: jax.Array, *, key: jax.Array) -> Normal:

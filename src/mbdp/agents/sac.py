@@ -58,7 +58,11 @@ def create(
 
 def sample_action(actor: MLP, observation: jax.Array, *, key: jax.Array) -> tuple[jax.Array, jax.Array]:
     """A stochastic action in [-1, 1] and its log-probability."""
-    output = actor(observation)
+    return draw(actor(observation), key=key)
+
+
+def draw(output: jax.Array, *, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """An action for each of an actor's outputs, and its log-probability."""
     return squash(output, jax.random.normal(key, (*output.shape[:-1], output.shape[-1] // 2)))
 
 
