@@ -12,6 +12,14 @@ from mbdp.analysis.curves import read_curve, smoothed
 
 ROOT = Path(__file__).parent.parent
 SYSTEMS = ("MBDP", "MBPO", "SLBO", "STEVE", "SAC")
+PENDULUM = {
+    "MBDP": "mbdp",
+    "MBPO": "mbpo",
+    "SLBO": "slbo",
+    "SLBO, 5 members, β = 0.2": "slbo_dropout",
+    "STEVE": "steve",
+    "SAC": "sac",
+}
 SOLVED = 950
 WINDOW = 5_000  # env steps over which evaluations are averaged, as single ones swing
 
@@ -34,16 +42,16 @@ def pendulum_table() -> str:
         "| at the end |",
         "|---|---|---|---|---|",
     ]
-    for system in SYSTEMS:
+    for system, folder in PENDULUM.items():
         first, share, last, ran = [], [], [], set()
-        for _, steps, returns in curves(f"inverted_pendulum/{system.lower()}"):
+        for _, steps, returns in curves(f"inverted_pendulum/{folder}"):
             good = returns >= SOLVED
             when = int(np.argmax(good))
             first.append(f"{int(steps[when]):,}" if good.any() else "never")
             share.append(f"{good[when:].mean():.0%}" if good.any() else "none")
             last.append(f"{returns[-1]:.0f}")
-            ran.add(f"{int(steps[-1]):,}")
-        cells = (" or ".join(sorted(ran)), ", ".join(first), ", ".join(share), ", ".join(last))
+            ran.add(int(steps[-1]))
+        cells = (" or ".join(f"{n:,}" for n in sorted(ran)), ", ".join(first), ", ".join(share), ", ".join(last))
         lines.append(f"| {system} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
