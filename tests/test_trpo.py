@@ -1,7 +1,9 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import integrate, stats
 
 from mbdp.agents import trpo
 from mbdp.types import Spec
@@ -132,6 +134,32 @@ def test_a_pass_of_the_value_function_sees_every_sample_once():
     halves, _ = trpo.fit_value(agent(), batch, batch=len(batch.weight) // 2, **settings)
     assert [int(x.value_optimiser[0].count) for x in (whole, larger, halves)] == [1, 1, 2]
     np.testing.assert_allclose(whole.value.weights[0], larger.value.weights[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize(("deviation", "mean"), [(0.1, 0.0), (0.5, 1.8), (1.0, 0.3), (30.0, -1.0)])
+def test_entropy_is_that_of_actions_within_reach(deviation, mean):
+    actor = eqx.tree_at(
+        lambda a: (a.network.weights[-1], a.network.biases[-1], a.log_deviation),
+        agent().actor,
+        (jnp.zeros((8, 2)), jnp.full(2, mean), jnp.full(2, np.log(deviation))),
+    )
+
+    def share(x):
+        density = stats.norm.pdf(x, mean, deviation)
+        return -density * np.log(density)
+
+    wanted = 2 * integrate.quad(share, -trpo.REACH, trpo.REACH, points=[np.clip(mean, -2, 2)])[0]
+    assert float(trpo.entropy(actor, jnp.ones(3))) == pytest.approx(wanted, abs=1e-3)
+
+
+def test_noise_is_not_scaled_up_to_look_like_something_to_gain():
+    """With nothing but tiny differences to learn from, the entropy bonus decides and the policy does not narrow."""
+    noise = 1e-4 * jax.random.normal(jax.random.key(7), (500,))
+    narrow = eqx.tree_at(lambda a: a.actor.log_deviation, agent(), jnp.full(2, -3.0))
+    action, _ = trpo.sample_action(narrow.actor, samples().observation, key=jax.random.key(8))
+    batch = samples()._replace(action=action, advantage=noise)
+    after, _ = trpo.update(narrow, batch, kl_bound=0.01, entropy_bonus=0.005)
+    assert (np.asarray(after.actor.log_deviation) > -2.95).all()
 
 
 def test_a_fresh_policy_is_noise_around_zero():

@@ -9,12 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
+from jax.scipy.stats import norm
 
 from mbdp.networks import MLP, fan_in_uniform, unit_columns
 from mbdp.types import Spec
 
 INITIAL_DEVIATION = 1.0
 INITIAL_SCALE = 0.01  # of the last layer: a fresh policy's actions are noise and nothing else
+REACH = 2.0  # of the actions whose entropy is rewarded; the world bounds them to 1
 ITERATIONS, DAMPING = 10, 0.1  # of conjugate gradients
 BACKTRACKS = 10  # halvings of a step before it is given up
 
@@ -95,6 +97,15 @@ def log_probability(actor: Actor, observation: jax.Array, action: jax.Array) -> 
     return jnp.sum(-0.5 * (scaled**2 + jnp.log(2 * jnp.pi)) - actor.log_deviation, axis=-1)
 
 
+def entropy(actor: Actor, observation: jax.Array) -> jax.Array:
+    """Of actions within `REACH`; what lies beyond counts nothing, so that ever more noise is not worth ever more."""
+    mean, deviation = actor.mean(observation), jnp.exp(actor.log_deviation)
+    low, high = (-REACH - mean) / deviation, (REACH - mean) / deviation
+    inside = norm.cdf(high) - norm.cdf(low)
+    whole = actor.log_deviation + 0.5 * jnp.log(2 * jnp.pi * jnp.e)
+    return jnp.sum(whole * inside - 0.5 * (high * norm.pdf(high) - low * norm.pdf(low)), axis=-1)
+
+
 def divergence(old: Actor, new: Actor, observation: jax.Array) -> jax.Array:
     """KL(old || new) in each state."""
     ratio = jnp.exp(2 * (old.log_deviation - new.log_deviation))
@@ -137,12 +148,13 @@ def update(agent: Agent, samples: Samples, *, kl_bound: float, entropy_bonus: fl
         return jnp.sum(x * samples.weight) / jnp.sum(samples.weight)
 
     centred = samples.advantage - mean(samples.advantage)
-    advantage = centred / (jnp.sqrt(mean(centred**2)) + 1e-8)
+    # Never scaled up: where all there is to gain is noise, the entropy bonus decides, and not the noise.
+    advantage = centred / jnp.maximum(jnp.sqrt(mean(centred**2)), 1.0)
 
     def objective(parameters: jax.Array) -> jax.Array:
         actor = actor_of(parameters)
         ratio = jnp.exp(log_probability(actor, samples.observation, samples.action) - old_log_probability)
-        return mean(ratio * advantage) + entropy_bonus * jnp.sum(actor.log_deviation)  # the entropy, but for a constant
+        return mean(ratio * advantage) + entropy_bonus * mean(entropy(actor, samples.observation))
 
     def kl(parameters: jax.Array) -> jax.Array:
         return mean(divergence(old, actor_of(parameters), samples.observation))
