@@ -19,10 +19,6 @@ HEADER = (
 SYSTEMS = ("MBDP", "MBPO", "SAC", "STEVE", "SLBO")
 FIGURES = {
     "inverted_pendulum.png": {name: f"inverted_pendulum/{name.lower()}" for name in SYSTEMS},
-    "borrowed_dropout.png": {
-        "SLBO": "inverted_pendulum/slbo",
-        "SLBO, 5 members, β = 0.2": "inverted_pendulum/slbo_dropout",
-    },
     "hopper.png": {"MBDP, default preset": "hopper/default", "MBDP, paper preset": "hopper/paper"},
     "hopper_discount.png": {
         "0.99": "hopper/discount_0.99",

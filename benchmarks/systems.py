@@ -16,7 +16,7 @@ PENDULUM = {
     "MBDP": "mbdp",
     "MBPO": "mbpo",
     "SLBO": "slbo",
-    "SLBO, 5 members, β = 0.2": "slbo_dropout",
+    "SLBO, advantages scaled up": "slbo_scaled",
     "STEVE": "steve",
     "SAC": "sac",
 }
