@@ -19,7 +19,11 @@ HEADER = (
 SYSTEMS = ("MBDP", "MBPO", "SAC", "STEVE", "SLBO")
 FIGURES = {
     "inverted_pendulum.png": {name: f"inverted_pendulum/{name.lower()}" for name in SYSTEMS},
-    "hopper.png": {"MBDP, default preset": "hopper/default", "MBDP, paper preset": "hopper/paper"},
+    "hopper.png": {
+        "default preset": "hopper/default",
+        "half the updates of the critics, a quarter of the actor's": "hopper/four_updates",
+        "paper preset": "hopper/paper",
+    },
     "hopper_discount.png": {
         "0.99": "hopper/discount_0.99",
         "0.995": "hopper/discount_0.995",
