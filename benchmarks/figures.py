@@ -20,9 +20,9 @@ SYSTEMS = ("MBDP", "MBPO", "SAC", "STEVE", "SLBO")
 FIGURES = {
     "inverted_pendulum.png": {name: f"inverted_pendulum/{name.lower()}" for name in SYSTEMS},
     "hopper.png": {
-        "default preset": "hopper/default",
-        "half the updates of the critics, a quarter of the actor's": "hopper/four_updates",
-        "paper preset": "hopper/paper",
+        "default (8 + 4 updates)": "hopper/default",
+        "4 + 1 updates": "hopper/four_updates",
+        "paper (20 + 20 updates)": "hopper/paper",
     },
     "hopper_discount.png": {
         "0.99": "hopper/discount_0.99",
