@@ -4,7 +4,7 @@ The file's words hold a manifest with the size and SHA-256 of every array, and a
 """
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,12 @@ def read_about(file: Path) -> dict[str, Any]:
             raise BadInput(f"{file}: damaged, its words do not have the SHA-256 that they had when written")
         if about["algo"] not in METHODS:
             raise BadInput(f"{file}: algo is {about['algo']!r:.20}, not one of {', '.join(METHODS)}")
-        about["config"] = METHODS[about["algo"]].config(**_with_tuples(about["config"]))
+        kind = METHODS[about["algo"]].config
+        if unknown := set(about["config"]) - {one.name for one in fields(kind)}:
+            raise BadInput(
+                f"{file}: of another version of mbdp, with a setting {min(unknown)!r:.40} that is unknown here"
+            )
+        about["config"] = kind(**_with_tuples(about["config"]))
         _check(about)
     except FileNotFoundError:
         raise BadInput(f"{file}: there is no such file") from None

@@ -81,6 +81,7 @@ def test_a_flipped_bit_in_an_array_names_the_array(file):
         ({"spec": [2]}, "not a whole checkpoint"),
         ({"world": {}}, "not a whole checkpoint"),
         ({"config": {"alpha": 3}}, "not a whole checkpoint"),
+        ({"config": {"value_steps": 3}}, "another version of mbdp, with a setting .value_steps. that is unknown"),
         ({"config": {"horizon": [1, 1, 0, 0], "depth": 10**9}}, "of 20000 do not fit|fewer arrays than"),
         ({"manifest": {}}, "damaged"),
         ({"run": 7}, "saved by hand"),
