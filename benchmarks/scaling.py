@@ -15,9 +15,11 @@ from benchmarks.speed.settings import KEPT
 from mbdp.config import Config, preset
 from mbdp.dropout import model_dropout
 from mbdp.envs.tasks import make, spec_of
+from mbdp.models.fit import PATIENCE
 from mbdp.types import Spec
 
-EARLY_STOPPING_EPOCHS = 10  # assumed; the rule that ends a fit needs at least six
+ASSUMED_EPOCHS, FEWEST_EPOCHS = 10, 1 + PATIENCE  # of a fit that stops early
+LARGE = "1024 x 1024 x 1024"
 RESULTS = Path(__file__).parent.parent / "results"
 CASES = [
     ("Hopper-v5", "default", 10_000),
@@ -36,13 +38,11 @@ MEASURED = {  # each part of a step: where results/bench.json has it, and for wh
 def main() -> None:
     print(needs_table())
     if (RESULTS / "bench.json").exists() and (RESULTS / "run_cost.json").exists():
-        print(
-            "\n"
-            + checked_table(*(json.loads((RESULTS / name).read_text()) for name in ("bench.json", "run_cost.json")))
-        )
+        measured = [json.loads((RESULTS / name).read_text()) for name in ("bench.json", "run_cost.json")]
+        print("\n" + checked_table(*measured) + "\n\n" + whole_runs_table(*measured))
 
 
-def env_step(config: Config, spec: Spec, step: int) -> dict[str, float]:
+def env_step(config: Config, spec: Spec, step: int, *, epochs: int = ASSUMED_EPOCHS) -> dict[str, float]:
     """Floating-point operations of each part, averaged over the env steps between two fits."""
     kept = len(model_dropout(np.arange(config.members, dtype=float), config.beta))
     rows = config.rollouts * config.horizon_at(step)
@@ -54,7 +54,7 @@ def env_step(config: Config, spec: Spec, step: int) -> dict[str, float]:
     )
     return {
         "updates": config.updates_per_step * flops.sac_update(spec, **update),
-        "fit": _fit_steps(config, step)
+        "fit": _fit_steps(config, step, epochs)
         * flops.ensemble_step(spec, **shape, batch=config.fit_batch)
         / config.model_every,
         "imagination": passes / config.model_every,
@@ -70,7 +70,7 @@ def env_step_bytes(config: Config, spec: Spec, step: int) -> dict[str, float]:
         flops.model_sizes(spec, width=config.model_width, depth=config.model_depth)
     )
     adam, average = 7 * 4, 3 * 4  # four arrays read and three written; two read and one written
-    steps = _fit_steps(config, step) / config.model_every
+    steps = _fit_steps(config, step, ASSUMED_EPOCHS) / config.model_every
     return {
         "updates": config.updates_per_step * ((adam + average) * critics + adam * actor / config.actor_every),
         "fit": steps * adam * members,
@@ -104,8 +104,30 @@ def checked_table(bench: dict[str, Any], run_cost: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _fit_steps(config: Config, step: int) -> int:
-    return config.fit_steps or EARLY_STOPPING_EPOCHS * step // config.fit_batch
+def whole_runs_table(bench: dict[str, Any], run_cost: dict[str, Any]) -> str:
+    """Hours of a whole run: of its products alone at the speed of large ones, and as projected from measurements."""
+    speed = {name: middle for name, (_, middle, _) in bench["gflop_per_second_of_products"][LARGE].items()}
+    fastest = max(speed, key=lambda name: speed[name])
+    lines = [f"| Hopper-v5 | PFLOP | at XLA's speed | at that of {fastest} | projected |", "|---|---|---|---|---|"]
+    for name, part in (("default", "env_steps"), ("paper", "paper_preset")):
+        config = preset("mbdp", "Hopper-v5", name)
+        work = _whole_run(config, spec_of(make("Hopper-v5")))
+        bounds = " | ".join(f"{work / 1e9 / speed[library] / 3600:.2f} h" for library in ("XLA", fastest))
+        projected = run_cost[part]["hours_of_a_whole_run"]
+        lines.append(
+            f"| {name} preset, {config.steps:,} env steps | {work / 1e15:.2f} | {bounds} | {projected:.2f} h |"
+        )
+    return "\n".join(lines)
+
+
+def _whole_run(config: Config, spec: Spec) -> float:
+    """Floating-point operations of all env steps, with fits that stop as early as they may."""
+    fits = range(config.random_steps, config.steps, config.model_every)
+    return config.model_every * sum(sum(env_step(config, spec, at, epochs=FEWEST_EPOCHS).values()) for at in fits)
+
+
+def _fit_steps(config: Config, step: int, epochs: int) -> int:
+    return config.fit_steps or epochs * step // config.fit_batch
 
 
 def _milliseconds(bench: dict[str, Any], part: str) -> float:

@@ -27,6 +27,7 @@ def main() -> None:
     fill(ROOT / "docs/scaling.md", "checked", scaling.checked_table(bench, run_cost))
     fill(ROOT / "docs/scaling.md", "run", run_table(run_cost))
     fill(ROOT / "docs/scaling.md", "products", products_table(bench))
+    fill(ROOT / "docs/scaling.md", "whole runs", scaling.whole_runs_table(bench, run_cost))
 
 
 def products_table(report: dict[str, Any]) -> str:

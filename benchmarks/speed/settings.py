@@ -26,7 +26,7 @@ class Sizes(NamedTuple):
     imagined: int = 100_000
     env_steps: int = 500  # of acting
     stretch: int = STEPS_PER_FIT  # env steps of the whole algorithm, with one fit in each
-    rounds: int = 9
+    rounds: int = 25
     stretches: int = 4  # 1,000 env steps in all
 
 
