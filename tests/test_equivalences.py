@@ -37,12 +37,13 @@ def learned_without_any_dropout(config: Config, seed: int = 0) -> sac.Agent:
     agent, model, optimiser = learner.agent, learner.model, learner.model_optimiser
     for step in range(config.steps):
         rng = np.random.default_rng([seed, step])
-        key_action, key_rollout, key_update = algorithm.step_keys(seed, step)
+        key_rollout, key_update = algorithm.step_keys(seed, step)
         if step < config.random_steps:
             d_env.add(world.step(rng.uniform(-1, 1, spec.action_size)).rows)
             continue
-        d_env.add(world.step(np.asarray(sac.explore(agent.actor, world.observation, key=key_action))).rows)
+        d_env.add(world.step(sac.explore(agent.actor, world.observation, rng=rng)).rows)
         if config.real_ratio < 1 and (step - config.random_steps) % config.model_every == 0:
+            rng = np.random.default_rng([seed, step])  # as after a resume, which may come between the step and its fit
             model, optimiser, score = fit(model, optimiser, d_env, config.budget(TERMINATION), seed=seed, rng=rng)
             best_first = np.argsort(np.asarray(score.distance), kind="stable")
             starts = unpack(d_env.sample(config.starts(len(model)), rng), spec).observation

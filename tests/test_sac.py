@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from scipy import integrate
+from scipy import integrate, stats
 
 from mbdp.agents import sac
 from mbdp.networks import MLP
@@ -58,17 +58,25 @@ def test_the_probability_of_all_actions_is_one():
         noise = (raw - mean) / np.exp(log_std)
         return np.exp(-0.5 * noise**2) / np.sqrt(2 * np.pi) / np.exp(log_std) / (1 - action**2)
 
-    actions, log_probability = jax.vmap(lambda k: sac.sample_action(actor, observation, key=k))(
+    actions, log_probability = jax.vmap(lambda k: sac.draw(actor(observation), key=k))(
         jax.random.split(jax.random.key(0), 50)
     )
     np.testing.assert_allclose(np.exp(log_probability), [density(float(a)) for a in actions[:, 0]], rtol=2e-3)
     assert integrate.quad(density, -1, 1)[0] == pytest.approx(1.0, abs=1e-4)
 
 
+def test_exploration_draws_from_the_actors_distribution():
+    actor, observation = agent().actor, np.array([0.3, -0.2], np.float32)
+    mean, log_std = np.asarray(actor(observation)).tolist()
+    rng = np.random.default_rng(0)
+    noise = [(np.arctanh(sac.explore(actor, observation, rng=rng).item()) - mean) / np.exp(log_std) for _ in range(500)]
+    assert stats.kstest(noise, "norm").pvalue > 0.01
+
+
 def test_an_extreme_action_has_a_finite_log_probability():
     actor = agent().actor
     extreme: MLP = jax.tree.map(lambda x: x * 0 + 50.0, actor)
-    assert np.isfinite(sac.sample_action(extreme, jnp.ones(2), key=jax.random.key(0))[1])
+    assert np.isfinite(sac.draw(extreme(jnp.ones(2)), key=jax.random.key(0))[1])
 
 
 @pytest.mark.parametrize(("target", "direction"), [(10.0, 1), (-10.0, -1)])

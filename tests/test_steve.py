@@ -196,6 +196,5 @@ def test_the_targets_are_copied_whole_and_only_when_it_is_time():
 def test_exploration_replaces_numbers_of_an_action_by_noise(rate, monkeypatch):
     monkeypatch.setattr(ddpg, "REPLACED", rate)
     actor = ddpg.create(SPEC, critics=1, width=8, depth=1, learning_rate=1e-2, key=jax.random.key(0)).actor
-    observations = jnp.zeros((200, 2))
-    actions = np.asarray(ddpg.explore.__wrapped__(actor, observations, key=jax.random.key(1)))
+    actions = ddpg.explore(actor, np.zeros((200, 2)), rng=np.random.default_rng(1))
     assert len(np.unique(actions)) == (1 if rate == 0 else 200)

@@ -162,6 +162,20 @@ def test_noise_is_not_scaled_up_to_look_like_something_to_gain():
     assert (np.asarray(after.actor.log_deviation) > -2.95).all()
 
 
+def test_exploration_draws_from_the_policys_distribution_and_adds_noise_within_the_bounds():
+    narrow = eqx.tree_at(
+        lambda actor: (actor.log_deviation, actor.input_std), agent().actor, (jnp.full(2, -3.0), 2 * jnp.ones(3))
+    )
+    observations = np.random.default_rng(1).normal(size=(1000, 3)).astype(np.float32)
+    plain, moved, bounded = (
+        trpo.explore(narrow, observations, rng=np.random.default_rng(0), noise=np.array([0.0, shift]))
+        for shift in (0.0, 0.3, 9.0)
+    )
+    assert stats.kstest(((plain - narrow.mean(observations)) / np.exp(-3.0)).ravel(), "norm").pvalue > 0.01
+    np.testing.assert_allclose(moved - plain, np.broadcast_to([0.0, 0.3], plain.shape), atol=1e-6)
+    np.testing.assert_array_equal(bounded[:, 1], 1.0)
+
+
 def test_a_fresh_policy_is_noise_around_zero():
     observation = 3 * jax.random.normal(jax.random.key(0), (1000, SPEC.observation_size))
     action, _ = trpo.sample_action(agent().actor, observation, key=jax.random.key(1))

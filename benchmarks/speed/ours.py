@@ -92,8 +92,7 @@ def acting(d_env: Replay, sizes: Sizes) -> Way:
 
     def way() -> object:
         for step in range(sizes.env_steps):
-            key = algorithm.step_keys(0, step)[0]
-            world.step(np.asarray(sac.explore(actor, world.observation, key=key)))
+            world.step(sac.explore(actor, world.observation, rng=np.random.default_rng([0, step])))
         return None
 
     return way

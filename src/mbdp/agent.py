@@ -10,7 +10,7 @@ import gymnasium
 import jax.numpy as jnp
 import numpy as np
 
-from mbdp.algorithm import Progress, step_keys
+from mbdp.algorithm import Progress
 from mbdp.checkpoint import load_learner, read_about, save_checkpoint
 from mbdp.config import PREFERENCES
 from mbdp.envs.interact import World
@@ -91,9 +91,8 @@ class MBDP:
         if deterministic:
             action = self.policy()(rows)
         else:
-            noise = np.random.default_rng().integers(2**31)
-            key = step_keys(self.seed, int(noise))[0]
-            action = self.world.to_env(np.asarray(self.method.acting.explore(self.learner.agent.actor, rows, key=key)))
+            rng = np.random.default_rng()
+            action = self.world.to_env(self.method.acting.explore(self.learner.agent.actor, rows, rng=rng))
         return (action[0] if np.ndim(observation) == 1 else action), None
 
     def policy(self) -> Policy:

@@ -20,7 +20,7 @@ from mbdp.replay import Replay, mixed_minibatches, unpack
 from mbdp.rollout import Imagined, rollout, surviving_rows
 from mbdp.types import Spec, Termination
 
-Explore = Callable[..., jax.Array]  # (actor, observation, *, key) -> action in [-1, 1]
+Explore = Callable[..., np.ndarray]  # (actor, observation, *, rng) -> action in [-1, 1]
 
 
 @dataclass
@@ -57,13 +57,13 @@ def mbdp(
     update_policy = partial(sac.update, spec=spec, **config.sac_settings(spec))
     while learner.due or learner.step < config.steps:
         rng = np.random.default_rng([seed, learner.step - learner.due])
-        key_action, key_rollout, key_update = step_keys(seed, learner.step - learner.due)
+        key_rollout, key_update = step_keys(seed, learner.step - learner.due)
         past_warm_up = learner.step - learner.due - config.random_steps
         outcome, metrics = None, dict[str, Any]()
 
         if not learner.due:
             # Take an action in environment using policy pi_theta; add samples to D_env.
-            outcome = act(learner, world, None if past_warm_up < 0 else sac.explore, rng=rng, key=key_action)
+            outcome = act(learner, world, None if past_warm_up < 0 else sac.explore, rng=rng)
             learner.due = int(config.imagines and past_warm_up >= 0 and past_warm_up % config.model_every == 0)
             if learner.due:
                 yield Progress(learner.step, outcome, metrics, settled=False)
@@ -100,14 +100,12 @@ def mbdp(
         yield Progress(learner.step, outcome, metrics)
 
 
-def act(
-    learner: Learner, world: World, explore: Explore | None, *, rng: np.random.Generator, key: jax.Array
-) -> Outcome:
+def act(learner: Learner, world: World, explore: Explore | None, *, rng: np.random.Generator) -> Outcome:
     """One env step as the policy explores, or at random, and what it brought added to D_env."""
     if explore is None:
         action = rng.uniform(-1, 1, world.spec.action_size)
     else:
-        action = np.asarray(explore(learner.agent.actor, world.observation, key=key))
+        action = explore(learner.agent.actor, world.observation, rng=rng)
     outcome = world.step(action)
     learner.d_env.add(outcome.rows)
     learner.step += 1
@@ -128,10 +126,10 @@ def create(config: Config, spec: Spec, *, seed: int) -> Learner:
 
 
 @jax.jit
-def step_keys(seed: int, step: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The keys of one env step: for the action, the imagination and the updates."""
-    key_action, key_rollout, key_update = jax.random.split(jax.random.fold_in(jax.random.key(seed), step), 3)
-    return key_action, key_rollout, key_update
+def step_keys(seed: int, step: int) -> tuple[jax.Array, jax.Array]:
+    """The keys of one env step: for the imagination and the updates."""
+    key_rollout, key_update = jax.random.split(jax.random.fold_in(jax.random.key(seed), step))
+    return key_rollout, key_update
 
 
 def describe_model(bias: np.ndarray, kept: np.ndarray) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from mbdp.files import replace_file
 from mbdp.types import BadInput
 
 Arrays = tuple[np.ndarray, ...]
+Layers = tuple[tuple[list[np.ndarray], np.ndarray], ...]  # each one's weight in pieces of columns, see BLOCK, and bias
 FORMAT = 1
 HIDDEN = ("relu", "tanh")
 OUTPUT = ("tanh", "clip")
@@ -43,7 +44,7 @@ class Policy:
     env: str = ""
     algo: str = ""
     seed: int = 0
-    _layers: tuple[tuple[list[np.ndarray], np.ndarray], ...] = field(init=False, repr=False)
+    _layers: "Layers" = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("weights", "biases"):
@@ -51,7 +52,7 @@ class Policy:
         for name in ("action_low", "action_high"):
             object.__setattr__(self, name, _frozen(getattr(self, name)))
         _check(self)
-        object.__setattr__(self, "_layers", _layers(self.weights, self.biases))
+        object.__setattr__(self, "_layers", layers(self.weights, self.biases))
 
     rows_are_independent: ClassVar[bool] = True
 
@@ -70,16 +71,8 @@ class Policy:
         rows = np.asarray(observations)
         if rows.ndim != 2 or rows.shape[1] != self.observation_size:
             raise BadInput(f"the policy takes observations of shape (n, {self.observation_size}), not {rows.shape}")
-        count = len(rows)
-        blocks = np.zeros((-(-count // BLOCK), BLOCK, self.observation_size), np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            blocks.reshape(-1, self.observation_size)[:count] = rows
-            for i, (pieces, bias) in enumerate(self._layers):
-                if i:
-                    blocks = np.maximum(blocks, 0) if self.hidden == "relu" else np.tanh(blocks)
-                blocks = np.concatenate([blocks @ piece for piece in pieces], axis=-1) + bias
-            last = blocks.reshape(-1, blocks.shape[-1])[:count, : self.action_size]
-            squashed = np.tanh(last) if self.output == "tanh" else np.clip(last, -1, 1)
+        last = outputs(self._layers, rows, self.hidden)[:, : self.action_size]
+        squashed = np.tanh(last) if self.output == "tanh" else np.clip(last, -1, 1)
         centre, half = (self.action_high + self.action_low) / 2, (self.action_high - self.action_low) / 2
         return np.clip(centre + half * squashed, self.action_low, self.action_high)
 
@@ -168,14 +161,32 @@ def _check(policy: Policy) -> None:
         raise BadInput("action_low and action_high must be finite, and each low below its high")
 
 
-def _layers(weights: Arrays, biases: Arrays) -> tuple[tuple[list[np.ndarray], np.ndarray], ...]:
-    """Each layer's weight in pieces of columns, and its bias; see BLOCK."""
+def layers(weights: Arrays, biases: Arrays) -> Layers:
+    """The layers of a perceptron as `outputs` takes them; the last has columns of zeros if it had less than four."""
     # A last layer of one column would go to another BLAS routine, which treats rows differently.
-    extra = max(0, 4 - len(biases[-1]))
-    padded = *weights[:-1], np.pad(weights[-1], ((0, 0), (0, extra)))
-    pieces = [np.array_split(w, math.ceil(BLOCK * w.size / MAX_PRODUCT), axis=1) for w in padded]
-    contiguous = [[np.ascontiguousarray(piece) for piece in layer] for layer in pieces]
-    return tuple(zip(contiguous, (*biases[:-1], np.pad(biases[-1], (0, extra))), strict=True))
+    if extra := max(0, 4 - len(biases[-1])):
+        weights = *weights[:-1], np.pad(weights[-1], ((0, 0), (0, extra)))
+        biases = *biases[:-1], np.pad(biases[-1], (0, extra))
+    return tuple(zip(map(_in_pieces, weights), biases, strict=True))
+
+
+def _in_pieces(weight: np.ndarray) -> list[np.ndarray]:
+    count = math.ceil(BLOCK * weight.size / MAX_PRODUCT)
+    return [np.ascontiguousarray(piece) for piece in np.array_split(weight, count, axis=1)] if count > 1 else [weight]
+
+
+def outputs(layers: Layers, rows: np.ndarray, hidden: str) -> np.ndarray:
+    """What the last layer says of each row."""
+    count, width = rows.shape
+    blocks = np.zeros((-(-count // BLOCK), BLOCK, width), np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        blocks.reshape(-1, width)[:count] = rows
+        for i, (pieces, bias) in enumerate(layers):
+            if i:
+                blocks = np.maximum(blocks, 0) if hidden == "relu" else np.tanh(blocks)
+            products = [blocks @ piece for piece in pieces]
+            blocks = (np.concatenate(products, axis=-1) if len(products) > 1 else products[0]) + bias
+    return blocks.reshape(-1, blocks.shape[-1])[:count]
 
 
 def _frozen(array: Any) -> np.ndarray:

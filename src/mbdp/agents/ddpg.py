@@ -9,7 +9,7 @@ import numpy as np
 import optax
 
 from mbdp.agents.sac import q_values
-from mbdp.networks import MLP, each_on_its_share, fan_in_uniform
+from mbdp.networks import MLP, each_on_its_share, fan_in_uniform, on_host
 from mbdp.types import Spec, Transition
 
 Critics = tuple[MLP, ...]
@@ -39,13 +39,11 @@ def create(spec: Spec, *, critics: int, width: int, depth: int, learning_rate: f
     return Agent(actor, critic, critic, jnp.zeros((), jnp.int32), adam.init(actor), adam.init(critic))
 
 
-@jax.jit
-def explore(actor: MLP, observation: jax.Array, *, key: jax.Array) -> jax.Array:
+def explore(actor: MLP, observation: np.ndarray, *, rng: np.random.Generator) -> np.ndarray:
     """The policy's action with a few of its numbers drawn anew: tanh of a standard normal."""
-    key_which, key_noise = jax.random.split(key)
-    raw = actor(observation)
-    which = jax.random.bernoulli(key_which, REPLACED, raw.shape)
-    return jnp.tanh(jnp.where(which, jax.random.normal(key_noise, raw.shape), raw))
+    raw = on_host(actor, observation)
+    which = rng.random(raw.shape) < REPLACED
+    return np.tanh(np.where(which, rng.standard_normal(raw.shape, np.float32), raw))
 
 
 def greedy(actor: MLP, actions: int) -> dict[str, Any]:

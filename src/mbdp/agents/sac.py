@@ -10,7 +10,7 @@ import numpy as np
 import optax
 
 from mbdp.compiling import compiled_with_eigen
-from mbdp.networks import MLP, fan_in_uniform
+from mbdp.networks import MLP, fan_in_uniform, on_host
 from mbdp.replay import unpack
 from mbdp.types import Spec, Transition
 
@@ -56,13 +56,8 @@ def create(
     )
 
 
-def sample_action(actor: MLP, observation: jax.Array, *, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """A stochastic action in [-1, 1] and its log-probability."""
-    return draw(actor(observation), key=key)
-
-
 def draw(output: jax.Array, *, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """An action for each of an actor's outputs, and its log-probability."""
+    """A stochastic action in [-1, 1] for each of an actor's outputs, and its log-probability."""
     return squash(output, jax.random.normal(key, (*output.shape[:-1], output.shape[-1] // 2)))
 
 
@@ -78,10 +73,10 @@ def squash(output: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
     return jnp.tanh(raw), jnp.sum(log_density - log_jacobian, axis=-1)
 
 
-@jax.jit
-def explore(actor: MLP, observation: jax.Array, *, key: jax.Array) -> jax.Array:
+def explore(actor: MLP, observation: np.ndarray, *, rng: np.random.Generator) -> np.ndarray:
     """The stochastic action that collects real samples."""
-    return sample_action(actor, observation, key=key)[0]
+    mean, log_std = np.split(on_host(actor, observation), 2, axis=-1)
+    return np.tanh(mean + rng.standard_normal(mean.shape, np.float32) * np.exp(np.clip(log_std, *LOG_STD_RANGE)))
 
 
 def greedy(actor: MLP, actions: int) -> dict[str, Any]:

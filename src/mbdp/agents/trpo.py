@@ -11,7 +11,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import norm
 
-from mbdp.networks import MLP, fan_in_uniform, unit_columns
+from mbdp.networks import MLP, fan_in_uniform, on_host, unit_columns
 from mbdp.types import Spec
 
 INITIAL_DEVIATION = 1.0
@@ -71,10 +71,13 @@ def sample_action(actor: Actor, observation: jax.Array, *, key: jax.Array) -> tu
     return action, log_probability(actor, observation, action)
 
 
-@jax.jit
-def explore(actor: Actor, observation: jax.Array, *, key: jax.Array) -> jax.Array:
-    """The stochastic action as the world bounds it."""
-    return jnp.clip(sample_action(actor, observation, key=key)[0], -1, 1)
+def explore(
+    actor: Actor, observation: np.ndarray, *, rng: np.random.Generator, noise: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """The stochastic action, with noise added if there is any, as the world bounds it."""
+    mean = on_host(actor.network, (observation - np.asarray(actor.input_mean)) / np.asarray(actor.input_std))
+    deviation = np.exp(np.asarray(actor.log_deviation))
+    return np.clip(mean + deviation * rng.standard_normal(mean.shape, np.float32) + noise, -1, 1)
 
 
 def greedy(actor: Actor, actions: int) -> dict[str, Any]:

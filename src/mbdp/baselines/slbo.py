@@ -105,11 +105,10 @@ def slbo(
             learner.due -= 1
             yield Progress(learner.step, None, metrics, settled=not learner.due)
             continue
-        key_action, key_noise, _ = step_keys(seed, learner.step)
-        noise = (1 - PULL) * learner.agent.noise + PUSH * jax.random.normal(key_noise, learner.agent.noise.shape)
-        rng = np.random.default_rng([seed, learner.step])
-        outcome = act(learner, world, partial(explore, noise=noise), rng=rng, key=key_action)
-        learner.agent = Agent(learner.agent.policy, noise)
+        rng, before = np.random.default_rng([seed, learner.step]), np.asarray(learner.agent.noise)
+        noise = (1 - PULL) * before + PUSH * rng.standard_normal(before.shape, np.float32)
+        outcome = act(learner, world, partial(trpo.explore, noise=noise), rng=rng)
+        learner.agent = Agent(learner.agent.policy, jnp.asarray(noise))
         learner.due = config.rounds if learner.step % config.stage == 0 else 0
         yield Progress(learner.step, outcome, {}, settled=not learner.due)
 
@@ -149,18 +148,12 @@ def _round(
         starts[rng.integers(len(starts), size=(config.policy_steps, config.imagined_steps, config.lanes))],
         termination=termination,
         longest=longest,
-        key=jax.random.fold_in(step_keys(seed, learner.step)[1], learner.due),
+        key=jax.random.fold_in(step_keys(seed, learner.step)[0], learner.due),
         **{name: getattr(config, name) for name in names.split()},
     )
     learner.agent = Agent(policy, learner.agent.noise)
     metrics["imagination/kept_fraction"] = train.pop("kept_fraction")
     return metrics | {f"train/{name}": x for name, x in train.items()}
-
-
-@jax.jit
-def explore(actor: trpo.Actor, observation: jax.Array, *, noise: jax.Array, key: jax.Array) -> jax.Array:
-    """The stochastic action, noise added, within the bounds."""
-    return jnp.clip(trpo.sample_action(actor, observation, key=key)[0] + noise, -1, 1)
 
 
 def episode_starts(rows: np.ndarray, spec: Spec) -> np.ndarray:

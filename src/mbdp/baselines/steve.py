@@ -16,7 +16,7 @@ import optax
 
 from mbdp.agents import ddpg
 from mbdp.agents.sac import q_values
-from mbdp.algorithm import Learner, Progress, act, describe_model, step_keys
+from mbdp.algorithm import Learner, Progress, act, describe_model
 from mbdp.compiling import compiled_with_eigen
 from mbdp.config import Common, at_most_a_quarter, option, redefault
 from mbdp.config import Config as ConfigOfMBDP
@@ -135,7 +135,7 @@ def steve(
         outcome, metrics = None, dict[str, Any]()
         if not learner.due:
             explore = None if past_warm_up < 0 else ddpg.explore
-            outcome = act(learner, world, explore, rng=rng, key=step_keys(seed, learner.step)[0])
+            outcome = act(learner, world, explore, rng=rng)
             learner.due = int(past_warm_up >= 0 and past_warm_up % config.model_every == 0)
             if learner.due:
                 yield Progress(learner.step, outcome, metrics, settled=False)
