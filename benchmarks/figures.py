@@ -20,16 +20,17 @@ SYSTEMS = ("MBDP", "MBPO", "SAC", "STEVE", "SLBO")
 FIGURES = {
     "inverted_pendulum.png": {name: f"inverted_pendulum/{name.lower()}" for name in SYSTEMS},
     "hopper.png": {
-        "default (8 + 4 updates)": "hopper/default",
-        "4 + 1 updates": "hopper/four_updates",
+        "default (4 + 1 updates)": "hopper/default",
+        "8 + 4 updates": "hopper/eight_updates",
         "paper (20 + 20 updates)": "hopper/paper",
     },
     "hopper_discount.png": {
         "0.99": "hopper/discount_0.99",
         "0.995": "hopper/discount_0.995",
-        "growing (default)": "hopper/default",
+        "growing (default)": "hopper/eight_updates",
     },
-    "hopper_systems.png": {name: f"hopper_systems/{name.lower()}" for name in SYSTEMS} | {"MBDP": "hopper/default"},
+    "hopper_systems.png": {name: f"hopper_systems/{name.lower()}" for name in SYSTEMS}
+    | {"MBDP": "hopper/eight_updates"},
     "groupings.png": {
         "no dropout": "groupings/no-dropout",
         "members": "groupings/members",

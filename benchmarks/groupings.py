@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 RESULTS = Path(__file__).parent.parent / "results"
+STEPS = 20_000  # of every run
 RUNS = {
     "no dropout": "groupings/no-dropout",
     "`members`": "groupings/members",
@@ -30,7 +31,7 @@ def main() -> None:
     for label, folder in RUNS.items():
         for run in sorted((RESULTS / folder).glob("*_*")):
             lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-            rows = [line for line in lines if "eval/expected_discounted" in line]
+            rows = [line for line in lines if "eval/expected_discounted" in line and line["step"] <= STEPS]
             half = [line for line in rows if line["step"] > rows[-1]["step"] / 2]
             expected, earned, returns = (
                 float(np.mean([line[f"eval/{name}"] for line in half]))

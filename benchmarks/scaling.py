@@ -137,7 +137,7 @@ def _milliseconds(bench: dict[str, Any], part: str) -> float:
 
 def _gflop(part: str) -> float:
     """Of the unit that results/bench.json has the time of."""
-    config, spec = Config(members=10, updates_per_step=2), spec_of(make(BENCH_ENV))
+    config, spec = Config(members=10), spec_of(make(BENCH_ENV))
     if part == "updates":
         work = env_step(config, spec, 0)["updates"] / config.updates_per_step
     elif part == "fit":

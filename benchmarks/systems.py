@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 SYSTEMS = ("MBDP", "MBPO", "SLBO", "STEVE", "SAC")
 PENDULUM = {
     "MBDP": "mbdp",
+    "MBDP, 4 + 1 updates": "mbdp_four_updates",
     "MBPO": "mbpo",
     "SLBO": "slbo",
     "SLBO, advantages scaled up": "slbo_scaled",
@@ -65,7 +66,7 @@ def hopper_table() -> str:
         "|---" * (len(places) + 4) + "|",
     ]
     for system in SYSTEMS:
-        folder = "hopper/default" if system == "MBDP" else f"hopper_systems/{system.lower()}"
+        folder = "hopper/eight_updates" if system == "MBDP" else f"hopper_systems/{system.lower()}"
         for seed, steps, returns in curves(folder):
             line = smoothed(steps, returns, WINDOW)
             means = [f"{line[np.argmax(steps >= place)]:,.0f}" if steps[-1] >= place else "" for place in places]

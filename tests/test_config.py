@@ -41,6 +41,15 @@ def test_ablation_arms_differ_from_mbdp_in_alpha_and_beta_only(algo, alpha, beta
     assert preset(algo, "Hopper-v5") == replace(preset("mbdp", "Hopper-v5"), alpha=alpha, beta=beta)
 
 
+@pytest.mark.parametrize(
+    ("algo", "task", "of_critics", "of_actor"),
+    [("mbdp", "Hopper", 4, 1), ("mbpo", "Hopper", 4, 1), ("sac", "Hopper", 1, 1), ("mbdp", "InvertedPendulum", 8, 4)],
+)
+def test_the_default_preset_makes_as_many_updates_as_were_found_to_be_enough(algo, task, of_critics, of_actor):
+    config = preset(algo, f"{task}-v5")
+    assert (config.updates_per_step, config.updates_per_step // config.actor_every) == (of_critics, of_actor)
+
+
 @pytest.mark.parametrize("algo", METHODS)
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("name", ["default", "paper"])

@@ -106,7 +106,8 @@ class Config(Common):
                 f"{self.beta}"
             )
         if self.updates_per_step % self.actor_every:
-            raise BadInput(f"updates-per-step must be a multiple of actor-every; it is {self.updates_per_step}")
+            actor_every = f"a multiple of actor-every, {self.actor_every}"
+            raise BadInput(f"updates-per-step must be {actor_every}; it is {self.updates_per_step}")
         if self.alpha > 0 and self.group in ("state", "trajectory") and self.samples_per_state < 2:
             raise BadInput(
                 f"samples-per-state must be at least 2 for alpha={self.alpha} to compare them; it is "
@@ -216,6 +217,9 @@ def preset(algo: str, env_id: str, name: str = "default") -> Config:
         config = replace(config, **settings)
     else:
         config = replace(config, last_discount=task.last_discount)
+        if task.updates:
+            of_critics, of_actor = task.updates
+            config = replace(config, updates_per_step=of_critics, actor_every=of_critics // of_actor)
     config = replace(config, **FAMILY[algo])
     return replace(config, updates_per_step=1, actor_every=1) if algo == "sac" else config
 

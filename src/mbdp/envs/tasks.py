@@ -24,6 +24,7 @@ class Task:
     last_discount: float = 0.0  # what the default preset's discount grows to in these steps
     steps: int = 20_000
     updates_per_step: int = 20  # the paper's
+    updates: tuple[int, int] | None = None  # of critics and actor in the default preset, where others than usual
     options: dict[str, Any] = field(default_factory=dict)  # for gymnasium.make, v5 only
 
 
@@ -62,7 +63,7 @@ def _point_mass(observation: Any, action: Any, following: Any) -> Any:
 
 
 TASKS = {
-    "Hopper": Task(_hopper, -1.0, (1, 15, 20_000, 100_000), last_discount=0.998, steps=120_000),
+    "Hopper": Task(_hopper, -1.0, (1, 15, 20_000, 100_000), last_discount=0.998, steps=120_000, updates=(4, 1)),
     "Walker2d": Task(_walker2d, -3.0, steps=300_000),
     "HalfCheetah": Task(_never, -3.0, steps=400_000, updates_per_step=40),
     "Ant": Task(
