@@ -61,13 +61,16 @@ def main() -> None:
 def growth(*, stretch: int, rounds: int) -> dict[str, Any]:
     """Seconds per 1,000 env steps of the default preset, stretches with one fit each, measured in turn."""
     ways, horizons = {}, {}
-    for samples in SAMPLES:
+    more_updates = {"updates_per_step": 8, "actor_every": 2}  # as on most tasks
+    cases = {str(samples): (samples, {}) for samples in SAMPLES} | {"more updates": (SAMPLES[2], more_updates)}
+    for name, (samples, settings) in cases.items():
         # The first fit is a long one; here all of them are as long as later ones.
-        agent, step = filled_agent(ENV, "default", samples, model_every=stretch, first_fit_steps=100)
+        agent, step = filled_agent(ENV, "default", samples, model_every=stretch, first_fit_steps=100, **settings)
         run = agent.iterate(WHOLE_RUN)
-        ways[str(samples)] = Way(partial(take, run, stretch), stretch)
-        horizons[str(samples)] = agent.config.horizon_at(step)
+        ways[name] = Way(partial(take, run, stretch), stretch)
+        horizons[name] = agent.config.horizon_at(step)
     seconds = {name: 1e3 * np.array(found) for name, found in in_turn(ways, rounds).items()}
+    with_more_updates = seconds.pop("more updates")
     middle = {name: float(np.median(found)) for name, found in seconds.items()}
     over = [0, *SAMPLES, WHOLE_RUN]
     costs = [middle[str(SAMPLES[0])], *middle.values(), middle[str(SAMPLES[-1])]]
@@ -76,6 +79,7 @@ def growth(*, stretch: int, rounds: int) -> dict[str, Any]:
         "horizon": horizons,
         "seconds_per_1000": {name: quartiles(found) for name, found in seconds.items()},
         "rounds": {name: found.tolist() for name, found in seconds.items()},
+        "with_8_critic_and_4_actor_updates": {"samples": SAMPLES[2], "seconds_per_1000": quartiles(with_more_updates)},
         "last_to_first": middle[str(SAMPLES[-1])] / middle[str(SAMPLES[0])],
         "hours_of_a_whole_run": float(np.trapezoid(costs, over)) / 1e3 / 3600,
     }

@@ -50,6 +50,10 @@ def run_table(report: dict[str, Any]) -> str:
         lines.append(f"| {name} | {middle:.1f} s ({low:.1f} to {high:.1f}) |")
     lines.append(f"| the last of these relative to the first | {steps['last_to_first']:.2f} |")
     lines.append(f"| 120,000 env steps, projected from these | {steps['hours_of_a_whole_run']:.2f} h |")
+    more = steps["with_8_critic_and_4_actor_updates"]
+    low, middle, high = more["seconds_per_1000"]
+    name = f"1,000 env steps at {more['samples']:,} samples with 8 critic and 4 actor updates, as on most tasks"
+    lines.append(f"| {name} | {middle:.1f} s ({low:.1f} to {high:.1f}) |")
     if paper := report.get("paper_preset"):
         fit, rest = max(paper["seconds_of_a_step_with_a_fit"]), paper["seconds_of_a_step_without"]
         lines.append(f"| {paper['env']}: env step with a fit (longest of 3), without | {fit:.1f} s, {rest:.3f} s |")
