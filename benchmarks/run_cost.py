@@ -39,7 +39,7 @@ def main() -> None:
     report: dict[str, Any] = {"command": "python -m benchmarks.run_cost", "quick": args.quick, "machine": {}}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     parts: dict[str, Callable[[], Any]] = {
-        "env_steps": lambda: growth(stretch=5 if args.quick else 250, rounds=1 if args.quick else 4),
+        "env_steps": lambda: growth(stretch=5 if args.quick else 250, rounds=1 if args.quick else 8),
         "paper_preset": lambda: paper_preset(steps=3 if args.quick else 20, rounds=1 if args.quick else 3),
         "start_up_seconds": start_up,
         "peak_memory": lambda: {env: child("benchmarks.peak_memory", env) for env in (ENV, "Ant-v5")},
