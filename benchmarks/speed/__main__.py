@@ -41,7 +41,8 @@ def main() -> None:
     report: dict[str, Any] = {"command": "python -m benchmarks.speed", "quick": args.quick, "machine": machine()}
     report |= {"sizes": sizes._asdict(), "parts": {}}
     if len(args.parts) < len(PARTS) and args.out.exists():  # the other parts stay as they were measured
-        report["parts"] = json.loads(args.out.read_text())["parts"]
+        earlier = json.loads(args.out.read_text())
+        report["parts"] = earlier["parts"] if earlier["quick"] == args.quick else {}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     report["gflop_per_second_of_products"] = products.by_size(sizes.rounds)
     d_env = random_rows(sizes.real_rows)
