@@ -45,7 +45,7 @@ def main() -> None:
 def env_step(config: Config, spec: Spec, step: int, *, epochs: int = ASSUMED_EPOCHS) -> dict[str, float]:
     """Floating-point operations of each part, averaged over the env steps between two fits."""
     kept = len(model_dropout(np.arange(config.members, dtype=float), config.beta))
-    rows = config.rollouts * config.horizon_at(step)
+    rows = imagined_rows(config, step)
     actions = rows // kept if config.group == "members" else rows
     update = {"width": config.width, "depth": config.depth, "batch": config.batch, "actor_every": config.actor_every}
     shape = config.model_shape
@@ -74,8 +74,14 @@ def env_step_bytes(config: Config, spec: Spec, step: int) -> dict[str, float]:
     return {
         "updates": config.updates_per_step * ((adam + average) * critics + adam * actor / config.actor_every),
         "fit": steps * adam * members,
-        "imagination": 4 * spec.row_width * config.rollouts * config.horizon_at(step) / config.model_every,
+        "imagination": 4 * spec.row_width * imagined_rows(config, step) / config.model_every,
     }
+
+
+def imagined_rows(config: Config, step: int) -> int:
+    """Rows of the rollouts after a fit."""
+    horizon = config.horizon_at(step)
+    return config.rollouts_of(horizon) * horizon
 
 
 def needs_table() -> str:

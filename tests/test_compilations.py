@@ -9,6 +9,7 @@ from mbdp import algorithm
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import make, task_of
 from mbdp.envs.toy import POINT_MASS
+from mbdp.rollout import BLOCK
 from tests.conftest import compilations, tiny
 
 
@@ -22,7 +23,22 @@ def test_a_compilation_is_noticed():
 @pytest.mark.parametrize("fit_steps", [2, 0])
 def test_nothing_is_compiled_after_the_second_fit(group, fit_steps):
     base = tiny("mbdp", group=group)
-    config = replace(base, fit_steps=fit_steps, steps=base.random_steps + 6 * base.model_every)
+    assert_nothing_is_compiled_after_the_second_fit_of(replace(base, fit_steps=fit_steps))
+
+
+@pytest.mark.parametrize("group", ["members", "state"])
+def test_fewer_and_longer_rollouts_compile_nothing(group):
+    base = tiny("mbdp", group=group)
+    third_fit, fourth_fit = (base.random_steps + fits * base.model_every for fits in (2, 3))
+    drawn = base.model_every * base.updates_per_step * base.batch * (1 - base.real_ratio)
+    limit = {"rollouts": 3 * BLOCK, "imagined_per_drawn": 3 * BLOCK / drawn}
+    config = replace(base, horizon=(1, 3, third_fit, fourth_fit), **limit)
+    assert [config.rollouts_of(horizon) for horizon in (1, 2, 3)] == [3 * BLOCK, BLOCK, BLOCK]
+    assert_nothing_is_compiled_after_the_second_fit_of(config)
+
+
+def assert_nothing_is_compiled_after_the_second_fit_of(config):
+    config = replace(config, steps=config.random_steps + 6 * config.model_every)
     world = World(make(POINT_MASS), seed=0)
     learner = algorithm.create(config, world.spec, seed=0)
     run = algorithm.mbdp(learner, world, config, termination=task_of(POINT_MASS).termination, seed=0)

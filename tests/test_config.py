@@ -72,6 +72,24 @@ def test_hoppers_horizon_grows_from_1_to_15(step, horizon):
     assert preset("mbdp", "Hopper-v5").horizon_at(step) == horizon
 
 
+@pytest.mark.parametrize(("horizon", "rollouts"), [(1, 30_000), (8, 30_000), (9, 25_000), (12, 20_000), (15, 15_000)])
+def test_hoppers_rollouts_give_no_more_rows_than_its_updates_draw(horizon, rollouts):
+    config = preset("mbdp", "Hopper-v5")
+    assert config.rollouts_of(horizon) == rollouts
+    assert rollouts * horizon <= 250 * 4 * 256 * 0.95
+    assert rollouts <= 6 * config.starts(6, horizon) < rollouts + 6
+
+
+def test_without_a_limit_rollouts_stay_as_many():
+    assert preset("mbdp", "Hopper-v5", "paper").rollouts_of(15) == 100_000
+
+
+def test_d_model_never_shrinks_while_the_horizon_grows():
+    capacities = [preset("mbdp", "Hopper-v5").d_model_capacity(horizon) for horizon in range(1, 16)]
+    assert capacities == sorted(capacities)
+    assert capacities[-1] == 4 * 30_000 * 8
+
+
 @pytest.mark.parametrize(("step", "ahead"), [(0, 100), (20_000, 100), (60_000, 300), (100_000, 500), (10**6, 500)])
 def test_hoppers_discount_looks_further_ahead_as_the_horizon_grows(step, ahead):
     assert preset("mbdp", "Hopper-v5").discount_at(step) == pytest.approx(1 - 1 / ahead)

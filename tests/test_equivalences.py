@@ -46,7 +46,7 @@ def learned_without_any_dropout(config: Config, seed: int = 0) -> sac.Agent:
             rng = np.random.default_rng([seed, step])  # as after a resume, which may come between the step and its fit
             model, optimiser, score = fit(model, optimiser, d_env, config.budget(TERMINATION), seed=seed, rng=rng)
             best_first = np.argsort(np.asarray(score.distance), kind="stable")
-            starts = unpack(d_env.sample(config.starts(len(model)), rng), spec).observation
+            starts = unpack(d_env.sample(config.starts(len(model), 1), rng), spec).observation
             imagined = rollout(model[best_first], agent.actor, starts, horizon=1, plan=plan, key=key_rollout)
             d_model.add(imagined.rows[imagined.valid])
         rows = mixed_minibatches(d_env, d_model, **config.minibatches, rng=rng)

@@ -80,7 +80,8 @@ def mbdp(
             horizon = config.horizon_at(learner.step)
             learner.d_model = learner.d_model.resized(config.d_model_capacity(horizon))
             if len(kept):
-                starts = np.asarray(unpack(learner.d_env.sample(config.starts(len(kept)), rng), spec).observation)
+                real = unpack(learner.d_env.sample(config.starts(len(kept), horizon), rng), spec)
+                starts = np.asarray(real.observation)
                 batch = rollout(
                     learner.model[kept], learner.agent.actor, starts, horizon=horizon, plan=plan, key=key_rollout
                 )

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from mbdp.envs.tasks import task_of
 from mbdp.models.fit import BiasName, Budget
-from mbdp.rollout import Group, MemberPer, Plan
+from mbdp.rollout import BLOCK, Group, MemberPer, Plan
 from mbdp.types import BadInput, Spec, Termination
 
 
@@ -79,6 +79,9 @@ class Config(Common):
     first_fit_steps: int = option(1_000, "gradient steps in the first fit, if fit_steps is not 0")
 
     rollouts: int = option(30_000, "imagined rollouts after each fit")
+    imagined_per_drawn: float = option(
+        1.0, "fewer rollouts if they would give more rows than so many for each that updates draw; 0 is no limit"
+    )
     horizon: tuple[int, int, int, int] = option(
         (1, 1, 0, 0), "rollout length FROM TO, growing between env steps FIRST LAST"
     )
@@ -135,12 +138,21 @@ class Config(Common):
         _, _, begin, end = self.horizon
         return min(1.0, max(0.0, (step - begin) / max(end - begin, 1)))
 
-    def starts(self, kept: int) -> int:
+    def rollouts_of(self, horizon: int) -> int:
+        """Rollouts of this length after a fit: no more whole blocks than the updates until the next one can use."""
+        if not self.imagined_per_drawn:
+            return self.rollouts
+        drawn = self.model_every * self.updates_per_step * self.batch * (1 - self.real_ratio)
+        return min(self.rollouts, BLOCK * max(1, int(self.imagined_per_drawn * drawn / horizon / BLOCK)))
+
+    def starts(self, kept: int, horizon: int) -> int:
         """Start states of the rollouts after a fit, of which each gives one sample per sibling or per kept member."""
-        return max(1, self.rollouts // (kept if self.group == "members" else self.samples_per_state))
+        return -(-self.rollouts_of(horizon) // (kept if self.group == "members" else self.samples_per_state))
 
     def d_model_capacity(self, horizon: int) -> int:
-        return self.d_model_fits * self.rollouts * horizon if self.imagines else 1
+        """Rows that `d_model` holds: it never shrinks while the horizon grows."""
+        most = max(self.rollouts_of(length) * length for length in range(1, horizon + 1))
+        return self.d_model_fits * most if self.imagines else 1
 
     def budget(self, termination: Termination | None) -> Budget:
         """How long each fit of the ensemble lasts."""
@@ -203,6 +215,7 @@ PAPER: dict[str, Any] = {
     "actor_every": 1,
     "model_every": 250,
     "rollouts": 100_000,
+    "imagined_per_drawn": 0.0,
     "member_per": "step",
 }
 
@@ -262,7 +275,7 @@ _BY_NAME: dict[str, Rule] = {
     "last_discount": (_fraction, "a number in [0, 1)"),
     "fit_steps": (lambda x: isinstance(x, int) and x >= 0, "a whole number, at least 0"),
     "tau": (lambda x: 0 < x <= 1, "a number in (0, 1]"),
-    "entropy_bonus": (lambda x: 0 <= x < math.inf, "a number, at least 0"),
+    **dict.fromkeys(("entropy_bonus", "imagined_per_drawn"), (lambda x: 0 <= x < math.inf, "a number, at least 0")),
     "target_entropy": (
         lambda x: isinstance(x, int | float) and not math.isinf(x),
         "a number, or nan for -actions/2",

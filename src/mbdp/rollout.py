@@ -45,8 +45,8 @@ def rollout(model: Ensemble, actor: MLP, starts: np.ndarray, *, horizon: int, pl
     goes on from one that survives the dropout.
     """
     samples = len(model) if plan.group == "members" else plan.samples
-    blocks = -(-len(starts) * samples // BLOCK)
-    states = -(-len(starts) // blocks)
+    states = min(len(starts), -(-BLOCK // samples))  # of a block, the same for any number of starts that fill one
+    blocks = -(-len(starts) // states)
     filled = np.resize(starts, (blocks * states, starts.shape[-1]))  # the few beyond are computed and not used
     key_member, key_host, key_blocks = jax.random.split(key, 3)
     rngs = np.random.default_rng(np.asarray(jax.random.key_data(key_host))).spawn(blocks)
