@@ -6,10 +6,10 @@ import jax
 import pytest
 
 from mbdp import algorithm
+from mbdp.config import SMALLEST_BLOCK
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import make, task_of
 from mbdp.envs.toy import POINT_MASS
-from mbdp.rollout import BLOCK
 from tests.conftest import compilations, tiny
 
 
@@ -31,9 +31,9 @@ def test_fewer_and_longer_rollouts_compile_nothing(group):
     base = tiny("mbdp", group=group)
     third_fit, fourth_fit = (base.random_steps + fits * base.model_every for fits in (2, 3))
     drawn = base.model_every * base.updates_per_step * base.batch * (1 - base.real_ratio)
-    limit = {"rollouts": 3 * BLOCK, "imagined_per_drawn": 3 * BLOCK / drawn}
+    limit = {"rollouts": 4 * SMALLEST_BLOCK, "imagined_per_drawn": 4.1 * SMALLEST_BLOCK / drawn}
     config = replace(base, horizon=(1, 3, third_fit, fourth_fit), **limit)
-    assert [config.rollouts_of(horizon) for horizon in (1, 2, 3)] == [3 * BLOCK, BLOCK, BLOCK]
+    assert [config.rollouts_of(horizon) for horizon in (1, 2, 3)] == [4_000, 2_000, 2_000]
     assert_nothing_is_compiled_after_the_second_fit_of(config)
 
 

@@ -176,8 +176,10 @@ def test_grouped_by_batch_one_step_of_all_rollouts_is_compared():
 def test_grouped_by_trajectory_whole_rollouts_survive_or_do_not():
     plan = PLAN._replace(group="trajectory")
     imagined = imagine(plan)
-    returns = np.tensordot(0.9 ** np.arange(3), np.asarray(transitions(imagined).reward), axes=1)
-    survive = returns <= np.sort(returns, axis=-1)[:, 2:3] + 1e-4
+    reward = np.random.default_rng(0).normal(size=imagined.valid.shape)  # no two returns are close to each other
+    imagined.rows[..., SPEC.observation_size + SPEC.action_size] = reward
+    returns = np.tensordot(0.9 ** np.arange(3), reward, axes=1)
+    survive = returns <= np.sort(returns, axis=-1)[:, 2:3] + 1e-6
     kept = surviving_rows(imagined, SPEC, plan, discount=0.9)
     expected = imagined.rows[:, survive].reshape(-1, SPEC.row_width)
     np.testing.assert_array_equal(np.sort(kept, axis=0), np.sort(expected, axis=0))
@@ -215,20 +217,19 @@ def test_a_growing_horizon_compiles_nothing():
     assert not seen
 
 
-def in_blocks_of_few_rows(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Imagined:
-    monkeypatch.setattr("mbdp.rollout.BLOCK", 25)  # five starts of the twelve
-    return imagine(PLAN._replace(**changes))
+def in_blocks_of_few_rows(**changes: Any) -> Imagined:
+    return imagine(PLAN._replace(block=25, **changes))  # five starts of the twelve
 
 
-def test_blocks_leave_no_start_out(monkeypatch):
-    first = transitions(in_blocks_of_few_rows(monkeypatch)).observation[0]
+def test_blocks_leave_no_start_out():
+    first = transitions(in_blocks_of_few_rows()).observation[0]
     np.testing.assert_array_equal(first, np.broadcast_to(STARTS[:, None], first.shape))
 
 
-def test_one_member_for_a_step_is_one_for_all_blocks(monkeypatch):
-    assert all(len(np.unique(step)) == 1 for step in who(in_blocks_of_few_rows(monkeypatch, member_per="step")))
+def test_one_member_for_a_step_is_one_for_all_blocks():
+    assert all(len(np.unique(step)) == 1 for step in who(in_blocks_of_few_rows(member_per="step")))
 
 
-def test_blocks_have_noise_of_their_own(monkeypatch):
-    actions = transitions(in_blocks_of_few_rows(monkeypatch)).action[0]
+def test_blocks_have_noise_of_their_own():
+    actions = transitions(in_blocks_of_few_rows()).action[0]
     assert len(np.unique(actions)) == actions.size

@@ -58,9 +58,7 @@ def test_the_probability_of_all_actions_is_one():
         noise = (raw - mean) / np.exp(log_std)
         return np.exp(-0.5 * noise**2) / np.sqrt(2 * np.pi) / np.exp(log_std) / (1 - action**2)
 
-    actions, log_probability = jax.vmap(lambda k: sac.draw(actor(observation), key=k))(
-        jax.random.split(jax.random.key(0), 50)
-    )
+    actions, log_probability = sac.squash(actor(observation), jax.random.normal(jax.random.key(0), (50, 1)))
     np.testing.assert_allclose(np.exp(log_probability), [density(float(a)) for a in actions[:, 0]], rtol=2e-3)
     assert integrate.quad(density, -1, 1)[0] == pytest.approx(1.0, abs=1e-4)
 
@@ -76,7 +74,7 @@ def test_exploration_draws_from_the_actors_distribution():
 def test_an_extreme_action_has_a_finite_log_probability():
     actor = agent().actor
     extreme: MLP = jax.tree.map(lambda x: x * 0 + 50.0, actor)
-    assert np.isfinite(sac.draw(extreme(jnp.ones(2)), key=jax.random.key(0))[1])
+    assert np.isfinite(sac.squash(extreme(jnp.ones(2)), jnp.ones(1))[1])
 
 
 @pytest.mark.parametrize(("target", "direction"), [(10.0, 1), (-10.0, -1)])

@@ -7,8 +7,10 @@ from typing import Any, Literal, get_args
 
 from mbdp.envs.tasks import task_of
 from mbdp.models.fit import BiasName, Budget
-from mbdp.rollout import BLOCK, Group, MemberPer, Plan
+from mbdp.rollout import LARGEST_BLOCK, Group, MemberPer, Plan
 from mbdp.types import BadInput, Spec, Termination
+
+SMALLEST_BLOCK = 1_000  # rows; in smaller blocks calling costs more than computing
 
 
 def option(default: Any, text: str) -> Any:
@@ -138,12 +140,18 @@ class Config(Common):
         _, _, begin, end = self.horizon
         return min(1.0, max(0.0, (step - begin) / max(end - begin, 1)))
 
+    @property
+    def block(self) -> int:
+        """Rows that are imagined at once: a quarter of all, so that two cores are busy even with half of them."""
+        return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, -(-self.rollouts // 4)))
+
     def rollouts_of(self, horizon: int) -> int:
-        """Rollouts of this length after a fit: no more whole blocks than the updates until the next one can use."""
+        """Rollouts of this length after a fit: no more pairs of blocks than the updates until the next one can use."""
         if not self.imagined_per_drawn:
             return self.rollouts
         drawn = self.model_every * self.updates_per_step * self.batch * (1 - self.real_ratio)
-        return min(self.rollouts, BLOCK * max(1, int(self.imagined_per_drawn * drawn / horizon / BLOCK)))
+        pairs = int(self.imagined_per_drawn * drawn / horizon / (2 * self.block))
+        return min(self.rollouts, max(1, pairs) * 2 * self.block)
 
     def starts(self, kept: int, horizon: int) -> int:
         """Start states of the rollouts after a fit, of which each gives one sample per sibling or per kept member."""
@@ -162,7 +170,7 @@ class Config(Common):
 
     def plan(self, termination: Termination | None) -> Plan:
         """How rollouts are imagined and which of their samples are compared."""
-        return Plan(self.group, self.alpha, self.samples_per_state, self.member_per, termination)
+        return Plan(self.group, self.alpha, self.samples_per_state, self.member_per, termination, self.block)
 
     @property
     def agent_shape(self) -> dict[str, Any]:

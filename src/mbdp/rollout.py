@@ -1,12 +1,13 @@
 """Branched rollouts of a policy inside an ensemble, and which of their samples survive rollout dropout."""
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdp.agents.sac import draw
+from mbdp.agents.sac import squash
 from mbdp.compiling import compiled_with_eigen
 from mbdp.dropout import rollout_dropout
 from mbdp.models.ensemble import Ensemble, Normal, predict, sample
@@ -17,7 +18,7 @@ from mbdp.types import Array, Spec, Termination, Transition
 
 Group = Literal["state", "members", "batch", "trajectory"]
 MemberPer = Literal["step", "row"]
-BLOCK = 5_000  # rows imagined at once, few enough for a core's cache
+LARGEST_BLOCK = 25_000  # rows that are imagined at once; in larger ones products gain little more
 
 
 class Imagined(NamedTuple):
@@ -28,6 +29,14 @@ class Imagined(NamedTuple):
     bounded: Array  # True where a prediction was cut to the data's range
 
 
+class Noise(NamedTuple):
+    """The chance in one step of a block of rollouts."""
+
+    of_model: Array  # standard normal, (state, sample, ...)
+    of_policy: Array  # the same, of one sample where all have one action
+    order: Array  # of the rows, where each member takes an equal share of them
+
+
 class Plan(NamedTuple):
     """How to imagine."""
 
@@ -36,6 +45,7 @@ class Plan(NamedTuple):
     samples: int
     member_per: MemberPer
     termination: Termination | None
+    block: int = LARGEST_BLOCK
 
 
 def rollout(model: Ensemble, actor: MLP, starts: np.ndarray, *, horizon: int, plan: Plan, key: jax.Array) -> Imagined:
@@ -45,18 +55,24 @@ def rollout(model: Ensemble, actor: MLP, starts: np.ndarray, *, horizon: int, pl
     goes on from one that survives the dropout.
     """
     samples = len(model) if plan.group == "members" else plan.samples
-    states = min(len(starts), -(-BLOCK // samples))  # of a block, the same for any number of starts that fill one
+    states = min(len(starts), -(-plan.block // samples))  # of a block, the same for any number of starts that fill one
     blocks = -(-len(starts) // states)
     filled = np.resize(starts, (blocks * states, starts.shape[-1]))  # the few beyond are computed and not used
     key_member, key_host, key_blocks = jax.random.split(key, 3)
     rngs = np.random.default_rng(np.asarray(jax.random.key_data(key_host))).spawn(blocks)
+    shape, spec = (horizon, len(starts), samples), Spec(starts.shape[-1], len(actor.biases[-1]) // 2)
+    imagined = Imagined(np.empty((*shape, spec.row_width), np.float32), np.empty(shape, bool), np.empty(shape, bool))
 
-    def imagine(block: tuple[np.ndarray, jax.Array, np.random.Generator]) -> Imagined:
-        return _rollout_block(model, actor, *block, samples, plan, keys_member)
+    def imagine(number: int) -> None:
+        own = slice(number * states, min((number + 1) * states, len(starts)))
+        block = parts[number], keys[number], rngs[number]
+        for depth, step in enumerate(_rollout_block(model, actor, *block, samples, plan, keys_member)):
+            for whole, part in zip(imagined, step, strict=True):
+                whole[depth, own] = part[: own.stop - own.start]
 
-    keys_member, keys = _several(key_member, horizon), _several(key_blocks, blocks)
-    parts = side_by_side(imagine, zip(np.split(filled, blocks), keys, rngs, strict=True))
-    return Imagined(*(np.concatenate(field, axis=1)[:, : len(starts)] for field in zip(*parts, strict=True)))
+    keys_member, keys, parts = _several(key_member, horizon), _several(key_blocks, blocks), np.split(filled, blocks)
+    side_by_side(imagine, range(blocks))
+    return imagined
 
 
 def surviving_rows(imagined: Imagined, spec: Spec, plan: Plan, *, discount: float) -> np.ndarray:
@@ -83,22 +99,23 @@ def _rollout_block(
     samples: int,
     plan: Plan,
     keys_member: list[jax.Array],
-) -> Imagined:
-    """The rollouts from some of the starts; one member for all rows of a step is one for all blocks."""
-    shape = len(starts), samples
+) -> Iterator[Imagined]:
+    """The rollouts from some of the starts, step by step; one member for all rows of a step is one for all blocks."""
+    shape, actions = (len(starts), samples), 1 if plan.group == "members" else samples
     observation, alive = jnp.broadcast_to(starts[:, None], (*shape, starts.shape[-1])), jnp.ones(shape, bool)
     imagine = _imagine_members if plan.group == "members" else _imagine_rows
-    steps: list[Imagined] = []
-    for keys in zip(keys_member, _several(key, len(keys_member)), strict=True):
-        in_one_state = not steps or plan.group == "members"  # samples of which the actor says the same
-        outputs = [_act(actor, observation, i) for i in range(1 if in_one_state else samples)]
+    for depth, keys in enumerate(zip(keys_member, _several(key, len(keys_member)), strict=True)):
+        # At depth 0 all samples are in one state, of which the actor says the same.
+        outputs = [_act(actor, observation, i) for i in range(actions if depth else 1)]
         output = np.broadcast_to(np.stack(outputs, axis=1), (*shape, outputs[0].shape[-1]))
-        # NumPy draws these in a fraction of the time that XLA takes.
-        noise = rng.standard_normal((*shape, observation.shape[-1] + 1), np.float32)
-        order = rng.permutation(len(starts) * samples) if imagine is _imagine_rows else None
-        observation, alive, step = imagine(model, output, observation, alive, noise, order, plan=plan, keys=keys)
-        steps.append(step)
-    return Imagined(*(np.stack(field) for field in zip(*steps, strict=True)))
+        # NumPy draws all of these in a fraction of the time that XLA takes.
+        noise = Noise(
+            of_model=rng.standard_normal((*shape, observation.shape[-1] + 1), np.float32),
+            of_policy=rng.standard_normal((len(starts), actions, output.shape[-1] // 2), np.float32),
+            order=rng.permutation(len(starts) * actions),
+        )
+        observation, alive, step = imagine(model, output, observation, alive, noise, plan=plan, keys=keys)
+        yield Imagined(*map(np.asarray, step))
 
 
 @compiled_with_eigen()
@@ -113,22 +130,21 @@ def _imagine_rows(
     output: jax.Array,
     observation: jax.Array,
     alive: jax.Array,
-    noise: jax.Array,
-    order: jax.Array,
+    noise: Noise,
     *,
     plan: Plan,
     keys: tuple[jax.Array, jax.Array],
 ) -> tuple[jax.Array, jax.Array, Imagined]:
     """One step of every rollout, each with a member of its own or all with one, as the plan says."""
-    key_one, key_rest = keys
-    key_action, key_end = jax.random.split(key_rest)
+    key_one, key_end = keys
     flat = observation.reshape(-1, observation.shape[-1])
-    action, _ = draw(output.reshape(len(flat), -1), key=key_action)
+    action = squash(output, noise.of_policy)[0].reshape(len(flat), -1)
     if plan.member_per == "step":
         normal = predict_with_one_member(model, flat, action, key=key_one)
     else:
-        normal = _predict_with_a_member_per_row(model, flat, action, order)
-    following, reward, bounded = sample(normal, model.scaling, flat, noise=noise.reshape(normal.mean.shape))
+        normal = _predict_with_a_member_per_row(model, flat, action, noise.order)
+    drawn = noise.of_model.reshape(normal.mean.shape)
+    following, reward, bounded = sample(normal, model.scaling, flat, noise=drawn)
     terminated = ends(plan.termination, flat, action, following, normal.terminated_logit, key=key_end)
     rows = pack(Transition(flat, action, reward, following, terminated))
     shape = observation.shape[:2]
@@ -142,19 +158,18 @@ def _imagine_members(
     output: jax.Array,
     observation: jax.Array,
     alive: jax.Array,
-    noise: jax.Array,
-    order: None,
+    noise: Noise,
     *,
     plan: Plan,
     keys: tuple[jax.Array, jax.Array],
 ) -> tuple[jax.Array, jax.Array, Imagined]:
     """One step of every rollout in every member; all samples of a state go on from one survivor."""
-    key_action, key_end, key_survivor = jax.random.split(keys[1], 3)
-    action, _ = draw(output[:, 0], key=key_action)
+    key_end, key_survivor = jax.random.split(keys[1])
+    action, _ = squash(output[:, 0], noise.of_policy[:, 0])
     action = jnp.broadcast_to(action[:, None], (*observation.shape[:2], action.shape[-1]))
     normal = model(jnp.moveaxis(observation, 1, 0), jnp.moveaxis(action, 1, 0))
     normal = Normal(*(jnp.moveaxis(x, 0, 1) for x in normal))
-    following, reward, bounded = sample(normal, model.scaling, observation, noise=noise)
+    following, reward, bounded = sample(normal, model.scaling, observation, noise=noise.of_model)
     terminated = ends(plan.termination, observation, action, following, normal.terminated_logit, key=key_end)
     step = Imagined(pack(Transition(observation, action, reward, following, terminated)), alive, bounded & alive)
     survives = rollout_dropout(reward, plan.alpha)

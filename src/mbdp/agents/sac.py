@@ -56,11 +56,6 @@ def create(
     )
 
 
-def draw(output: jax.Array, *, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """A stochastic action in [-1, 1] for each of an actor's outputs, and its log-probability."""
-    return squash(output, jax.random.normal(key, (*output.shape[:-1], output.shape[-1] // 2)))
-
-
 def squash(output: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The action that an actor's output and standard normal noise make, and its log-probability."""
     mean, log_std = jnp.split(output, 2, axis=-1)
