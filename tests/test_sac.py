@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -61,6 +62,29 @@ def test_the_probability_of_all_actions_is_one():
     actions, log_probability = sac.squash(actor(observation), jax.random.normal(jax.random.key(0), (50, 1)))
     np.testing.assert_allclose(np.exp(log_probability), [density(float(a)) for a in actions[:, 0]], rtol=2e-3)
     assert integrate.quad(density, -1, 1)[0] == pytest.approx(1.0, abs=1e-4)
+
+
+def test_the_averaged_actor_follows_the_newest_one_at_its_own_pace():
+    begun, rows = agent(), one_state_forever(0.0, updates=8)
+    ends = {}
+    for over in (1, 4):
+        after, _ = sac.update(begun, rows, spec=SPEC, **SETTINGS, average_over=over, key=jax.random.key(1))
+        again, _ = sac.update(after, rows, spec=SPEC, **SETTINGS, average_over=over, key=jax.random.key(2))
+        ends[over] = [one.biases[-1] for one in (after.actor, again.actor, again.averaged_actor)]
+    first, second, newest = ends[1]
+    np.testing.assert_array_equal(newest, second)
+    np.testing.assert_array_equal(ends[4][1], second)  # nothing is learned from the average
+    expected = (begun.actor.biases[-1] * 3 / 4 + first / 4) * 3 / 4 + second / 4
+    np.testing.assert_allclose(ends[4][2], expected, atol=1e-6)
+    assert np.abs(second - expected).max() > 1e-3
+
+
+def test_the_policy_is_of_the_averaged_actor():
+    begun = agent()
+    learned, _ = sac.update(begun, one_state_forever(0.0, 8), spec=SPEC, **SETTINGS, key=jax.random.key(1))
+    apart = eqx.tree_at(lambda a: a.averaged_actor, learned, begun.actor)
+    assert learned.actor.biases[-1][0] != begun.actor.biases[-1][0]
+    np.testing.assert_array_equal(sac.greedy(apart, 1)["biases"][-1], begun.actor.biases[-1][:1])
 
 
 def test_exploration_draws_from_the_actors_distribution():

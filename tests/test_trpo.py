@@ -189,6 +189,8 @@ def test_the_exported_policy_acts_as_the_actor_whatever_its_inputs_are_scaled_by
 
     old = agent().actor
     actor = trpo.Actor(old.network, old.log_deviation, jnp.array([1.0, -2.0, 3.0]), jnp.array([0.5, 2.0, 4.0]))
-    policy = Policy(**trpo.greedy(actor, 2), action_low=-np.ones(2), action_high=np.ones(2))
+    policy = Policy(
+        **trpo.greedy(eqx.tree_at(lambda a: a.actor, agent(), actor), 2), action_low=-np.ones(2), action_high=np.ones(2)
+    )
     observations = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
     np.testing.assert_allclose(policy(observations), np.clip(actor.mean(observations), -1, 1), atol=1e-5)

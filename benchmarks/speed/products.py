@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from benchmarks.speed.measure import Way, in_turn, quartiles
 
-SIZE, TIMES = 1024, 8
+SIZE, TIMES = 1024, 20  # a fifth of a second: what comes first after a rest is slower than what follows
 FLOPS = 2 * SIZE**3
 
 
@@ -29,7 +29,7 @@ def by_size(rounds: int) -> dict[str, dict[str, list[float]]]:
 
 def _of_size(size: int, rounds: int) -> dict[str, list[float]]:
     matrix = np.random.default_rng(0).normal(0, size**-0.5, (size, size)).astype(np.float32)
-    of_torch, of_jax, times = torch.from_numpy(matrix), jnp.asarray(matrix), 2 * (SIZE // size) ** 2
+    of_torch, of_jax, times = torch.from_numpy(matrix), jnp.asarray(matrix), TIMES * (SIZE // size) ** 3
     chain = jax.jit(lambda x: jax.lax.fori_loop(0, times, lambda _, y: y @ x, x))  # as in a scan over updates
     ways = {
         "numpy": Way(lambda: [matrix @ matrix for _ in range(times)], times),

@@ -97,7 +97,7 @@ class MBDP:
 
     def policy(self) -> Policy:
         """The deterministic policy as it is now, as plain arrays that need no JAX."""
-        layers = self.method.acting.greedy(self.learner.agent.actor, self.world.spec.action_size)
+        layers = self.method.acting.greedy(self.learner.agent, self.world.spec.action_size)
         return Policy(
             **layers,
             action_low=self.world.low,

@@ -15,14 +15,16 @@ import safetensors
 from safetensors.numpy import save
 
 from mbdp.algorithm import Learner
-from mbdp.config import Common
+from mbdp.config import Common, Config
 from mbdp.envs.interact import BOOKMARK, World
 from mbdp.files import replace_file
 from mbdp.methods import METHODS
 from mbdp.replay import Replay
 from mbdp.types import BadInput, Spec
 
-FORMAT = 3
+FORMAT = 4
+BEFORE_AVERAGES = 3  # a format that is still read: its policy is the newest actor, and its run goes on so
+SETTINGS_BEFORE_AVERAGES = {"average_over": 1, "imagined_per_drawn": 0.0}
 LEARNED = ("agent", "model", "model_optimiser")
 BUFFERS = ("d_env", "d_model")
 MOST_BYTES = 8 * 10**9  # of a file, and of a buffer that a file declares
@@ -64,13 +66,16 @@ def read_about(file: Path) -> dict[str, Any]:
         with safetensors.safe_open(file, framework="numpy") as opened:
             stored = opened.metadata() or {}
         about = json.loads(stored["mbdp"])
-        if about["format"] != FORMAT:
-            raise BadInput(f"{file}: written in format {about['format']!r:.20}; this version of mbdp reads {FORMAT}")
+        if about["format"] not in (BEFORE_AVERAGES, FORMAT):
+            known = f"{BEFORE_AVERAGES} and {FORMAT}"
+            raise BadInput(f"{file}: written in format {about['format']!r:.20}; this version of mbdp reads {known}")
         if sha256(stored["mbdp"].encode()).hexdigest() != stored["sha256"]:
             raise BadInput(f"{file}: damaged, its words do not have the SHA-256 that they had when written")
         if about["algo"] not in METHODS:
             raise BadInput(f"{file}: algo is {about['algo']!r:.20}, not one of {', '.join(METHODS)}")
         kind = METHODS[about["algo"]].config
+        if about["format"] == BEFORE_AVERAGES and kind is Config:
+            about["config"] = SETTINGS_BEFORE_AVERAGES | about["config"]
         if unknown := set(about["config"]) - {one.name for one in fields(kind)}:
             raise BadInput(
                 f"{file}: of another version of mbdp, with a setting {min(unknown)!r:.40} that is unknown here"
@@ -95,6 +100,10 @@ def load_learner(file: Path, about: dict[str, Any]) -> Learner:
         with safetensors.safe_open(file, framework="numpy") as opened:
             names = opened.keys()
             arrays = {name: _intact(file, name, opened.get_tensor(name), about) for name in names}
+        if about["format"] == BEFORE_AVERAGES:
+            actor, averaged = "agent.actor.", "agent.averaged_actor."
+            newest = {name: array for name, array in arrays.items() if name.startswith(actor)}
+            arrays |= {name.replace(actor, averaged): array for name, array in newest.items()}
         if max(about["config"].depth, about["config"].model_depth) > len(arrays):
             raise BadInput(f"{file}: has fewer arrays than its configuration has layers")
         # Shapes only: nothing as large as a file declares is made before the file is seen to hold it.

@@ -99,6 +99,9 @@ class Config(Common):
     tau: float = option(0.005, "step of the target critics towards the critics")
     target_entropy: float = option(math.nan, "entropy the temperature aims at; nan means -actions/2")
     temperature: float = option(1.0, "initial temperature")
+    average_over: int = option(
+        250, "env steps over which the weights of the policy to evaluate and save are averaged; 1 is the newest alone"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -183,7 +186,7 @@ class Config(Common):
 
     def sac_settings(self, spec: Spec) -> dict[str, Any]:
         entropy = -spec.action_size / 2 if math.isnan(self.target_entropy) else self.target_entropy
-        names = ("actor_every", "learning_rate", "tau")
+        names = ("actor_every", "learning_rate", "tau", "average_over")
         return {name: getattr(self, name) for name in names} | {"target_entropy": entropy}
 
 
@@ -224,6 +227,7 @@ PAPER: dict[str, Any] = {
     "model_every": 250,
     "rollouts": 100_000,
     "imagined_per_drawn": 0.0,
+    "average_over": 1,
     "member_per": "step",
 }
 

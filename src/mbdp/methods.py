@@ -18,7 +18,7 @@ class Method(NamedTuple):
     preset: Callable[..., Any]  # (algo, env id, "default" or "paper") -> settings
     create: Callable[..., Learner]
     loop: Callable[..., Iterator[Progress]]
-    acting: ModuleType  # explore(actor, observation, *, rng) and greedy(actor, actions)
+    acting: ModuleType  # explore(actor, observation, *, rng) and greedy(agent, actions)
     value: Callable[..., Any]  # (agent, observation, action) -> expected discounted return
 
 

@@ -5,13 +5,14 @@ import os
 import struct
 from pathlib import Path
 
+import equinox as eqx
 import numpy as np
 import pytest
 import safetensors
 from safetensors.numpy import load_file, save_file
 
 from mbdp import MBDP
-from mbdp.checkpoint import FORMAT, seal
+from mbdp.checkpoint import BEFORE_AVERAGES, FORMAT, seal
 from mbdp.experiments.checkpoints import checkpoints_of
 from mbdp.experiments.cli import main
 from mbdp.types import BadInput
@@ -28,6 +29,21 @@ def forge(file: Path, arrays: dict[str, np.ndarray] | None = None, **words: obje
     with safetensors.safe_open(file, framework="numpy") as opened:
         about = json.loads(opened.metadata()["mbdp"])
     save_file(load_file(file) | (arrays or {}), file, seal(about | words))
+
+
+def test_a_checkpoint_from_before_averages_goes_on_without_them(file):
+    with safetensors.safe_open(file, framework="numpy") as opened:
+        about = json.loads(opened.metadata()["mbdp"])
+    assert about["config"].pop("average_over") > 1
+    assert about["config"].pop("imagined_per_drawn") > 0
+    arrays = {name: array for name, array in load_file(file).items() if "averaged_actor" not in name}
+    assert len(arrays) < len(about["manifest"])
+    manifest = {name: about["manifest"][name] for name in arrays}
+    save_file(arrays, file, seal(about | {"format": BEFORE_AVERAGES, "manifest": manifest}))
+    agent = MBDP.load(file)
+    assert (agent.config.average_over, agent.config.imagined_per_drawn) == (1, 0)
+    assert eqx.tree_equal(agent.learner.agent.averaged_actor, agent.learner.agent.actor)
+    assert agent.learn(20).learner.step == about["step"] + 20
 
 
 def header(file: Path) -> dict:
@@ -70,7 +86,7 @@ def test_a_flipped_bit_in_an_array_names_the_array(file):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ({"format": FORMAT + 1}, f"written in format {FORMAT + 1}; this version of mbdp reads {FORMAT}"),
+        ({"format": FORMAT + 1}, f"written in format {FORMAT + 1}; this version of mbdp reads 3 and {FORMAT}"),
         ({"format": "new"}, "written in format 'new'"),
         ({"env": "os:system"}, "pass it as env="),
         ({"env": "Nothing-v0"}, "'Nothing-v0' is not a registered environment"),

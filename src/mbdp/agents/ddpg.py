@@ -46,9 +46,10 @@ def explore(actor: MLP, observation: np.ndarray, *, rng: np.random.Generator) ->
     return np.tanh(np.where(which, rng.standard_normal(raw.shape, np.float32), raw))
 
 
-def greedy(actor: MLP, actions: int) -> dict[str, Any]:
+def greedy(agent: Any, actions: int) -> dict[str, Any]:
     """The deterministic policy's layers, as `Policy` takes them."""
-    weights, biases = (tuple(np.asarray(x) for x in layers) for layers in (actor.weights, actor.biases))
+    layers = agent.actor.weights, agent.actor.biases
+    weights, biases = (tuple(np.asarray(x) for x in one) for one in layers)
     return {"weights": weights, "biases": biases, "hidden": "relu", "output": "tanh"}
 
 

@@ -22,9 +22,14 @@ Critics = tuple[MLP, MLP]
 
 
 class Agent(eqx.Module):
-    """Squashed Gaussian actor, twin critics with their targets, temperature, and the optimisers' memories."""
+    """Squashed Gaussian actor, twin critics with their targets, temperature, and the optimisers' memories.
+
+    What an actor learns last may be a fall that it unlearns at once; the average of its weights over some env steps
+    is the policy to use.
+    """
 
     actor: MLP
+    averaged_actor: MLP
     critic: Critics
     target_critic: Critics
     log_temperature: jax.Array
@@ -47,6 +52,7 @@ def create(
     optimiser = optax.adam(learning_rate)
     return Agent(
         actor=actor,
+        averaged_actor=actor,
         critic=critic,
         target_critic=critic,
         log_temperature=log_temperature,
@@ -74,9 +80,10 @@ def explore(actor: MLP, observation: np.ndarray, *, rng: np.random.Generator) ->
     return np.tanh(mean + rng.standard_normal(mean.shape, np.float32) * np.exp(np.clip(log_std, *LOG_STD_RANGE)))
 
 
-def greedy(actor: MLP, actions: int) -> dict[str, Any]:
-    """The layers of the most likely action, as `Policy` takes them."""
-    weights, biases = [np.asarray(w) for w in actor.weights], [np.asarray(b) for b in actor.biases]
+def greedy(agent: Agent, actions: int) -> dict[str, Any]:
+    """The layers of the averaged actor's most likely action, as `Policy` takes them."""
+    layers = agent.averaged_actor.weights, agent.averaged_actor.biases
+    weights, biases = ([np.asarray(x) for x in one] for one in layers)
     weights[-1], biases[-1] = weights[-1][:, :actions], biases[-1][:actions]  # the mean; the rest is the deviation
     return {"weights": tuple(weights), "biases": tuple(biases), "hidden": "relu", "output": "tanh"}
 
@@ -109,11 +116,12 @@ def update(
     tau: float,
     target_entropy: float,
     key: jax.Array,
+    average_over: float = 1,
 ) -> tuple[Agent, dict[str, jax.Array]]:
     """A critic step for each minibatch of rows (updates, batch, row), an actor step after every `actor_every` of them.
 
-    If that is one, both start from the same critics, so that neither waits for the other. The metrics are means over
-    the steps.
+    If that is one, both start from the same critics, so that neither waits for the other. The averaged actor comes
+    closer to the new one by 1 / `average_over`. The metrics are means over the steps.
     """
     optimiser = optax.adam(learning_rate)
 
@@ -133,7 +141,8 @@ def update(
     # All noise at once: drawn inside the scan, the same numbers cost more.
     noise = jax.random.normal(key, (len(groups), 1 + actor_every, minibatches.shape[1], spec.action_size))
     agent, metrics = jax.lax.scan(step, agent, (groups, noise))
-    return agent, jax.tree.map(jnp.mean, metrics)
+    averaged = optax.incremental_update(agent.actor, agent.averaged_actor, 1 / average_over)
+    return _replace(agent, averaged_actor=averaged), jax.tree.map(jnp.mean, metrics)
 
 
 def update_critic(

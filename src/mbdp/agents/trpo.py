@@ -80,8 +80,9 @@ def explore(
     return np.clip(mean + deviation * rng.standard_normal(mean.shape, np.float32) + noise, -1, 1)
 
 
-def greedy(actor: Actor, actions: int) -> dict[str, Any]:
+def greedy(agent: Any, actions: int) -> dict[str, Any]:
     """The layers of the mean action, its inputs' scaling folded into the first, as `Policy` takes them."""
+    actor: Actor = agent.actor
     weights = [np.asarray(w, np.float64) for w in actor.network.weights]
     biases = [np.asarray(b, np.float64) for b in actor.network.biases]
     weights[0] = weights[0] / np.asarray(actor.input_std)[:, None]

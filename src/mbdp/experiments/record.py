@@ -67,7 +67,7 @@ class Record:
         try:
             agent.policy().save(self.folder)
         except BadInput:
-            if all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(agent.learner.agent.actor)):
+            if all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(agent.learner.agent)):
                 raise
             # A policy of NaN is of no use to anybody; the last one that was is left in its place.
         if self.metrics.exists():
