@@ -5,8 +5,10 @@
 A run under results/ is a run directory without its buffers: config.json, versions.json and metrics.jsonl.
 """
 
+import json
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from mbdp.analysis.curves import draw_curves, read_curve
@@ -42,6 +44,7 @@ WINDOWS = {"hopper_systems.png": 5_000}  # env steps to smooth over, where lines
 
 
 def main() -> None:
+    draw_averages()
     for picture, methods in FIGURES.items():
         found = {label: sorted((RESULTS / folder).glob("*_*")) for label, folder in methods.items()}
         runs = [(label, run) for label, runs in found.items() for run in runs]
@@ -57,6 +60,27 @@ def main() -> None:
             cells = [label, run.name, f"{int(steps[-1]):,}", f"{returns[-1]:.0f}", f"{returns[-10:].mean():.0f}"]
             cells += [f"{returns.max():.0f}", f"{int(steps[first]):,}", f"{good[first:].mean():.0%}"]
             print(f"| {' | '.join(cells)} |")
+
+
+def draw_averages() -> None:
+    """The newest policy beside the longest average of its weights, and a table with the worst moment of each."""
+    files = sorted((RESULTS / "averages").glob("*.jsonl"))
+    figure, places = plt.subplots(1, len(files), figsize=(4 * len(files), 3), layout="constrained", squeeze=False)
+    print("averages.png\n| run | averaged over | mean | lowest | of evaluations from step |\n|---|---|---|---|---|")
+    for axes, file in zip(places[0], files, strict=True):
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        steps = np.array([line["step"] for line in lines])
+        names = [name for name in lines[0] if name != "step"]
+        returns = {name: np.array([line[name] for line in lines]) for name in names}
+        for name, colour in ((names[0], "tab:grey"), (names[-1], "tab:blue")):
+            axes.plot(steps, returns[name], color=colour, label={"over 1": "newest"}.get(name, f"averaged {name}"))
+        axes.set(title=file.stem, xlabel="env steps", ylabel="return", ylim=(0, None))
+        solved = int(np.argmax(returns[names[-1]] >= 0.95 * returns[names[-1]].max()))  # from here on it should stay
+        for name in names:
+            rest = returns[name][solved:]
+            print(f"| {file.stem} | {name[5:]} | {rest.mean():.0f} | {rest.min():.0f} | {steps[solved]:,} |")
+    places[0, 0].legend()
+    figure.savefig(RESULTS / "averages.png", dpi=150)
 
 
 if __name__ == "__main__":
