@@ -75,7 +75,7 @@ def draw_averages() -> None:
         for name, colour in ((names[0], "tab:grey"), (names[-1], "tab:blue")):
             axes.plot(steps, returns[name], color=colour, label={"over 1": "newest"}.get(name, f"averaged {name}"))
         axes.set(title=file.stem, xlabel="env steps", ylabel="return", ylim=(0, None))
-        solved = int(np.argmax(returns[names[-1]] >= 0.95 * returns[names[-1]].max()))  # from here on it should stay
+        solved = int(np.argmax(returns[names[-1]] >= 0.8 * returns[names[-1]].max()))  # from here on it should stay
         for name in names:
             rest = returns[name][solved:]
             print(f"| {file.stem} | {name[5:]} | {rest.mean():.0f} | {rest.min():.0f} | {steps[solved]:,} |")
