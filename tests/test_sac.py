@@ -65,8 +65,8 @@ def test_the_probability_of_all_actions_is_one():
 
 
 def test_the_averaged_actor_follows_the_newest_one_at_its_own_pace():
-    begun, rows = agent(), one_state_forever(0.0, updates=8)
-    ends = {}
+    rows, ends = one_state_forever(0.0, updates=8), {}
+    begun = eqx.tree_at(lambda a: a.actor_optimiser[0].count, agent(), jnp.asarray(8 * 1000))
     for over in (1, 4):
         after, _ = sac.update(begun, rows, spec=SPEC, **SETTINGS, average_over=over, key=jax.random.key(1))
         again, _ = sac.update(after, rows, spec=SPEC, **SETTINGS, average_over=over, key=jax.random.key(2))
@@ -77,6 +77,15 @@ def test_the_averaged_actor_follows_the_newest_one_at_its_own_pace():
     expected = (begun.actor.biases[-1] * 3 / 4 + first / 4) * 3 / 4 + second / 4
     np.testing.assert_allclose(ends[4][2], expected, atol=1e-6)
     assert np.abs(second - expected).max() > 1e-3
+
+
+@pytest.mark.parametrize(("calls", "share"), [(0, 1), (19, 0.5), (99, 0.1), (10_000, 0.01)])
+def test_a_young_average_covers_a_tenth_of_all_calls(calls, share):
+    begun = eqx.tree_at(lambda a: a.actor_optimiser[0].count, agent(), jnp.asarray(2 * calls))
+    rows = one_state_forever(0.0, updates=2)
+    after, _ = sac.update(begun, rows, spec=SPEC, **SETTINGS, average_over=100, key=jax.random.key(1))
+    first, newest, average = (a.biases[-1] for a in (begun.actor, after.actor, after.averaged_actor))
+    np.testing.assert_allclose(average, first + share * (newest - first), atol=1e-6)
 
 
 def test_the_policy_is_of_the_averaged_actor():

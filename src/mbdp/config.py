@@ -100,7 +100,7 @@ class Config(Common):
     target_entropy: float = option(math.nan, "entropy the temperature aims at; nan means -actions/2")
     temperature: float = option(1.0, "initial temperature")
     average_over: int = option(
-        500, "env steps over which the weights of the policy to evaluate and save are averaged; 1 is the newest alone"
+        500, "env steps, a tenth of all at most, over which the evaluated and saved policy is averaged; 1 is the newest"
     )
 
     def __post_init__(self) -> None:

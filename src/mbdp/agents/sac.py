@@ -15,6 +15,7 @@ from mbdp.replay import unpack
 from mbdp.types import Spec, Transition
 
 LOG_STD_RANGE = (-20.0, 2.0)
+AVERAGED_SHARE = 0.1  # of all calls of `update` so far, at most, lest an average lags behind a young actor
 
 
 # A pair and not one stacked network: XLA's batched products on a CPU are slower than two plain ones.
@@ -120,8 +121,8 @@ def update(
 ) -> tuple[Agent, dict[str, jax.Array]]:
     """A critic step for each minibatch of rows (updates, batch, row), an actor step after every `actor_every` of them.
 
-    If that is one, both start from the same critics, so that neither waits for the other. The averaged actor comes
-    closer to the new one by 1 / `average_over`. The metrics are means over the steps.
+    If that is one, both start from the same critics, so that neither waits for the other. The averaged actor
+    covers about the last `average_over` calls. The metrics are means over the steps.
     """
     optimiser = optax.adam(learning_rate)
 
@@ -141,7 +142,9 @@ def update(
     # All noise at once: drawn inside the scan, the same numbers cost more.
     noise = jax.random.normal(key, (len(groups), 1 + actor_every, minibatches.shape[1], spec.action_size))
     agent, metrics = jax.lax.scan(step, agent, (groups, noise))
-    averaged = optax.incremental_update(agent.actor, agent.averaged_actor, 1 / average_over)
+    calls = agent.actor_optimiser[0].count / len(groups)
+    over = jnp.clip(AVERAGED_SHARE * calls, 1, average_over)
+    averaged = optax.incremental_update(agent.actor, agent.averaged_actor, 1 / over)
     return _replace(agent, averaged_actor=averaged), jax.tree.map(jnp.mean, metrics)
 
 
