@@ -1,3 +1,5 @@
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,7 +14,13 @@ from mbdp.replay import pack, unpack
 from mbdp.types import Spec, Transition
 
 SPEC = Spec(2, 1)
-SETTINGS = {"actor_every": 1, "learning_rate": 3e-3, "discount": 0.5, "tau": 0.05, "target_entropy": -0.5}
+SETTINGS: dict[str, Any] = {
+    "actor_every": 1,
+    "learning_rate": 3e-3,
+    "discount": 0.5,
+    "tau": 0.05,
+    "target_entropy": -0.5,
+}
 
 
 def agent(*, temperature: float = 1e-6, layer_norm: bool = False) -> sac.Agent:
@@ -136,7 +144,7 @@ def test_the_actor_moves_once_in_every_group_of_critic_updates():
 def test_the_actor_learns_from_the_critics_before_their_step_only_if_it_learns_at_every_one(actor_every):
     before, rows, key = agent(), one_state_forever(1.0)[:actor_every], jax.random.key(0)
     after, _ = sac.update(before, rows, spec=SPEC, **(SETTINGS | {"actor_every": actor_every}), key=key)
-    noise = jax.random.normal(key, (1, 1 + actor_every, rows.shape[1], SPEC.action_size))[0, 0]
+    noise = sac.noise_of(key, rows, actor_every, SPEC)[0, 0]
     critic = before.critic if actor_every == 1 else after.critic
     other = after.critic if actor_every == 1 else before.critic
     optimiser = optax.adam(SETTINGS["learning_rate"])

@@ -44,13 +44,16 @@ Way = Callable[[], object]
 
 def sac_update(d_env: Replay, sizes: Sizes, *, layer_norm: bool = False, actor_every: int = 1) -> Way:
     """Minibatches drawn and updates made, as many as there are for two env steps."""
-    agent, rng, key = _agent(d_env, layer_norm=layer_norm), np.random.default_rng(0), jax.random.key(0)
+    newest = {"agent": _agent(d_env, layer_norm=layer_norm)}
+    rng, key = np.random.default_rng(0), jax.random.key(0)
     settings = {"discount": DISCOUNT, "tau": TAU, "target_entropy": TARGET_ENTROPY, "learning_rate": LEARNING_RATE}
 
     def way() -> object:
         minibatches = mixed_minibatches(d_env, d_env, real_ratio=1.0, batch=BATCH, count=sizes.updates, rng=rng)
-        updated = sac.update(agent, minibatches, spec=d_env.spec, actor_every=actor_every, **settings, key=key)
-        return jax.block_until_ready(updated)
+        newest["agent"], _ = sac.update(
+            newest["agent"], minibatches, spec=d_env.spec, actor_every=actor_every, **settings, key=key
+        )
+        return jax.block_until_ready(newest)
 
     return way
 

@@ -54,7 +54,7 @@ def mbdp(
 ) -> Iterator[Progress]:
     """Model-based reinforcement learning with double dropout planning (Algorithm 1), from where the learner stands."""
     spec, plan, budget = world.spec, config.plan(termination), config.budget(termination)
-    update_policy = partial(sac.update, spec=spec, **config.sac_settings(spec))
+    update_policy: Callable[..., Any] = partial(sac.update, spec=spec, **config.sac_settings(spec))
     while learner.due or learner.step < config.steps:
         rng = np.random.default_rng([seed, learner.step - learner.due])
         key_rollout, key_update = step_keys(seed, learner.step - learner.due)

@@ -11,22 +11,17 @@ import jax
 EIGEN = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 
-def compiled_with_eigen(
-    where: Callable[..., bool] = lambda *args, **kwargs: True, **options: Any
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`jax.jit` with these options, as a decorator, and with Eigen for products wherever XLA lets one choose.
-
-    `where` tells from the arguments of a call whether Eigen is to do it.
-    """
+def compiled_with_eigen(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`jax.jit` with these options, as a decorator, and with Eigen for products if XLA lets one choose."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @cache
-        def compiled(eigen: bool) -> Any:
-            return jax.jit(function, compiler_options=EIGEN if eigen and _can_choose() else None, **options)
+        def compiled() -> Any:
+            return jax.jit(function, compiler_options=EIGEN if _can_choose() else None, **options)
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            return compiled(where(*args, **kwargs))(*args, **kwargs)
+            return compiled()(*args, **kwargs)
 
         return call
 

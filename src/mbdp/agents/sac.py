@@ -1,6 +1,7 @@
-"""Soft actor-critic: one immutable agent in, a better one out, many updates in one compiled scan."""
+"""Soft actor-critic: one immutable agent in, a better one out, many updates in one compiled call."""
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -9,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from mbdp.compiling import compiled_with_eigen
 from mbdp.networks import MLP, fan_in_uniform, on_host
 from mbdp.replay import unpack
 from mbdp.types import Spec, Transition
@@ -100,15 +100,9 @@ def q_values(critic: tuple[MLP, ...], observation: jax.Array, action: jax.Array)
     return jnp.stack([one(x)[..., 0] for one in critic])
 
 
-def _has_plain_critics(agent: Agent, *_: Any, **__: Any) -> bool:
-    """Whether Eigen is the faster one for an update: with layer normalisation XLA's own choice is."""
-    return not agent.critic[0].scales
-
-
-@compiled_with_eigen(where=_has_plain_critics, static_argnames=("spec", "actor_every", "learning_rate"))
 def update(
     agent: Agent,
-    minibatches: jax.Array,
+    minibatches: Any,
     *,
     spec: Spec,
     actor_every: int,
@@ -118,20 +112,61 @@ def update(
     target_entropy: float,
     key: jax.Array,
     average_over: float = 1,
-) -> tuple[Agent, dict[str, jax.Array]]:
+) -> tuple[Agent, dict[str, Any]]:
     """A critic step for each minibatch of rows (updates, batch, row), an actor step after every `actor_every` of them.
 
     If that is one, both start from the same critics, so that neither waits for the other. The averaged actor
     covers about the last `average_over` calls. The metrics are means over the steps.
     """
+    steps = len(minibatches) // actor_every
+    calls = (int(agent.actor_optimiser[0].count) + steps) / steps
+    settings: dict[str, Any] = {
+        "spec": spec,
+        "actor_every": actor_every,
+        "learning_rate": learning_rate,
+        "discount": discount,
+        "tau": tau,
+        "target_entropy": target_entropy,
+        "new_share": 1 / min(max(AVERAGED_SHARE * calls, 1), average_over),
+    }
+    noise = noise_of(key, minibatches, actor_every, spec)
+    if jax.default_backend() == "cpu":
+        from mbdp.agents import sac_on_cpu
+
+        return sac_on_cpu.update(agent, minibatches, noise, **settings)
+    return update_in_jax(agent, minibatches, noise, **settings)
+
+
+def noise_of(key: jax.Array, minibatches: Any, actor_every: int, spec: Spec) -> np.ndarray:
+    """What the actor draws: (actor step, one for it and one for each critic step, row, action)."""
+    updates, batch, _ = minibatches.shape
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    return rng.standard_normal((updates // actor_every, 1 + actor_every, batch, spec.action_size), np.float32)
+
+
+@partial(jax.jit, static_argnames=("spec", "actor_every", "learning_rate"))
+def update_in_jax(
+    agent: Agent,
+    minibatches: jax.Array,
+    noise: jax.Array,
+    *,
+    spec: Spec,
+    actor_every: int,
+    learning_rate: float,
+    discount: float,
+    tau: float,
+    target_entropy: float,
+    new_share: float,
+) -> tuple[Agent, dict[str, jax.Array]]:
+    """`update` where there is an accelerator; the newest actor has `new_share` in the average."""
     optimiser = optax.adam(learning_rate)
 
     def step(agent: Agent, inputs: tuple[jax.Array, jax.Array]) -> tuple[Agent, dict[str, jax.Array]]:
         rows, (noise_actor, *noise_critic) = inputs
         before = agent.critic
-        for some, noise in zip(rows, noise_critic, strict=True):
+        for some, own in zip(rows, noise_critic, strict=True):
             batch = unpack(some, spec)
-            agent, critic_metrics = update_critic(agent, batch, optimiser, discount=discount, tau=tau, noise=noise)
+            agent, critic_metrics = update_critic(agent, batch, optimiser, discount=discount, tau=tau, noise=own)
         critic = before if actor_every == 1 else agent.critic
         agent, actor_metrics = update_actor(
             agent, critic, batch, optimiser, target_entropy=target_entropy, noise=noise_actor
@@ -139,12 +174,8 @@ def update(
         return agent, critic_metrics | actor_metrics
 
     groups = minibatches.reshape(-1, actor_every, *minibatches.shape[1:])
-    # All noise at once: drawn inside the scan, the same numbers cost more.
-    noise = jax.random.normal(key, (len(groups), 1 + actor_every, minibatches.shape[1], spec.action_size))
     agent, metrics = jax.lax.scan(step, agent, (groups, noise))
-    calls = agent.actor_optimiser[0].count / len(groups)
-    over = jnp.clip(AVERAGED_SHARE * calls, 1, average_over)
-    averaged = optax.incremental_update(agent.actor, agent.averaged_actor, 1 / over)
+    averaged = optax.incremental_update(agent.actor, agent.averaged_actor, new_share)
     return _replace(agent, averaged_actor=averaged), jax.tree.map(jnp.mean, metrics)
 
 

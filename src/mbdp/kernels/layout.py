@@ -1,0 +1,91 @@
+"""Networks as rows of numbers: every matrix padded with zeros to whole tiles, biases and normalisation behind it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from mbdp.kernels.compiling import inlined
+from mbdp.kernels.products import COLUMNS
+from mbdp.networks import MLP
+
+
+class Shape(NamedTuple):
+    """Sizes of a network whose hidden layers are all equally wide."""
+
+    inputs: int
+    width: int
+    depth: int
+    outputs: int
+
+
+@inlined
+def padded(size):  # type: ignore[no-untyped-def]
+    """The next multiple of what tiles need."""
+    return (size + COLUMNS - 1) // COLUMNS * COLUMNS
+
+
+@inlined
+def layer_at(shape, layer):  # type: ignore[no-untyped-def]
+    """Where a layer begins in a network's row; its bias, scale and offset follow after its matrix, each padded."""
+    inputs, width, _, _ = shape
+    first = (padded(inputs) + 3) * padded(width)
+    return 0 if layer == 0 else first + (layer - 1) * (padded(width) + 3) * padded(width)
+
+
+@inlined
+def layer_sizes(shape, layer):  # type: ignore[no-untyped-def]
+    """Padded inputs and outputs of a layer."""
+    inputs, width, depth, outputs = shape
+    return padded(inputs if layer == 0 else width), padded(outputs if layer == depth else width)
+
+
+def row_size(shape: Shape) -> int:
+    """Numbers in a network's row."""
+    inputs, outputs = layer_sizes(shape, shape.depth)
+    return int(layer_at(shape, shape.depth) + (inputs + 3) * outputs)
+
+
+def shape_of(network: MLP) -> Shape:
+    """The sizes of a network."""
+    sizes = [weight.shape[0] for weight in network.weights]
+    return Shape(sizes[0], sizes[-1], len(sizes) - 1, network.weights[-1].shape[1])
+
+
+def fill(row: np.ndarray, network: MLP) -> None:
+    """Write a network into its row."""
+    row[:] = 0
+    leaves = (network.weights, network.biases, network.scales, network.offsets)
+    for places, values in zip(_places(row, shape_of(network)), leaves, strict=True):
+        for place, value in zip(places, values, strict=False):
+            place[...] = value
+
+
+def view(row: np.ndarray, like: MLP) -> MLP:
+    """The network that a row holds, as views of it."""
+    names = ("weights", "biases", "scales", "offsets")  # in the order of a network's leaves
+    places = zip(names, _places(row, shape_of(like)), strict=True)
+    leaves = [leaf for name, own in places for leaf in own[: len(getattr(like, name))]]
+    return jax.tree.unflatten(jax.tree.structure(like), leaves)
+
+
+def _places(row: np.ndarray, shape: Shape) -> Iterator[list[np.ndarray]]:
+    """Views of all matrices, then all biases, scales and offsets, without their padding."""
+    sizes: Sequence[int] = [shape.inputs, *[shape.width] * shape.depth, shape.outputs]
+    matrices, vectors = [], ([], [], [])  # type: ignore[var-annotated]
+    for layer in range(shape.depth + 1):
+        at, (inputs, outputs) = int(layer_at(shape, layer)), layer_sizes(shape, layer)
+        block = row[at : at + (inputs + 3) * outputs].reshape(inputs + 3, outputs)
+        matrices.append(block[: sizes[layer], : sizes[layer + 1]])
+        for i, own in enumerate(vectors):
+            own.append(block[inputs + i, : sizes[layer + 1]])
+    yield matrices
+    yield from vectors
+
+
+def leaves_share(leaves: Sequence[Any], size: tuple[int, ...]) -> np.ndarray | None:
+    """The array of this size whose views all leaves are, if they are."""
+    base = getattr(leaves[0], "base", None)
+    same = isinstance(base, np.ndarray) and base.shape == size and base.dtype == np.float32
+    return base if same and all(getattr(leaf, "base", None) is base for leaf in leaves) else None

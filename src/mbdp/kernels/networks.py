@@ -1,0 +1,251 @@
+"""Passes through a network laid out by `layout`, forward and back, over some of the rows."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mbdp.kernels.compiling import inlined, keep_apart
+from mbdp.kernels.layout import Shape, layer_at, layer_sizes, padded
+from mbdp.kernels.products import ROWS, address, multiply, multiply_transposed, pack, pack_transposed
+
+# Of NumPy's types, because Numba would compile a function anew for every constant of Python's that it is given.
+START, YES, NO = np.int64(0), np.bool_(True), np.bool_(False)
+TINY = np.float32(1e-6)
+ZERO, ONE = np.float32(0), np.float32(1)
+
+
+class Memory(NamedTuple):
+    """What a forward pass keeps for the way back."""
+
+    hidden: np.ndarray  # (layer, row, unit), what each hidden layer hands on
+    inner: np.ndarray  # the same, before it was scaled, where layers are normalised
+    inverse: np.ndarray  # (layer, row), one over the deviation that was divided by
+    out: np.ndarray  # (row, output)
+
+
+class Bench(NamedTuple):
+    """Where passes over a block of rows work; nothing stays here."""
+
+    slope: np.ndarray  # (2, row, unit), of what is minimised, on its way back
+    packed: np.ndarray
+    strips: np.ndarray
+
+
+def memory(shape: Shape, rows: int) -> Memory:
+    """For passes over so many rows."""
+    rows, width = padded(rows), padded(shape.width)
+    return Memory(
+        hidden=np.zeros((shape.depth, rows, width), np.float32),
+        inner=np.zeros((shape.depth, rows, width), np.float32),
+        inverse=np.zeros((shape.depth, rows), np.float32),
+        out=np.zeros((rows, padded(shape.outputs)), np.float32),
+    )
+
+
+def bench(rows: int, *shapes: Shape) -> Bench:
+    """For networks of these shapes and blocks of so many rows."""
+    rows, widest = padded(rows), max(padded(size) for s in shapes for size in (s.inputs, s.width, s.outputs))
+    return Bench(
+        slope=np.zeros((2, rows, widest), np.float32),
+        packed=np.zeros(max(rows, widest) * widest, np.float32),
+        strips=np.zeros(rows * widest, np.float32),
+    )
+
+
+@inlined
+def forward(network, shape, normalised, x, first, rows, kept, at, bench):  # type: ignore[no-untyped-def]
+    """Rows first to first + rows of x through the network; row `at` of what is kept is the first of them."""
+    keep_apart()
+    real_inputs, width, hidden_layers, real_outputs = shape
+    count, packed = (rows + ROWS - 1) // ROWS * ROWS, address(bench.packed)
+    below, below_row = address(x) + 4 * first * x.shape[1], x.shape[1]
+    for layer in range(hidden_layers):
+        inputs, outputs = layer_sizes(shape, layer)
+        place, depth = layer_at(shape, layer), real_inputs if layer == 0 else inputs
+        weight, hidden = address(network) + 4 * place, kept.hidden[layer]
+        target, bias = address(hidden) + 4 * at * outputs, weight + 4 * inputs * outputs
+        pack(weight, outputs, depth, outputs, packed)
+        multiply(below, below_row, 1, count, depth, packed, bias, outputs, target, outputs)
+        if normalised:
+            scale = network[place + (inputs + 1) * outputs :]
+            _normalise(hidden, kept.inner[layer], kept.inverse[layer], scale, scale[outputs:], at, rows, width)
+        else:
+            _rectify(hidden, at, rows)
+        below, below_row = target, outputs
+    inputs, outputs = layer_sizes(shape, hidden_layers)
+    place = layer_at(shape, hidden_layers)
+    if real_outputs == 1:
+        _forward_to_one(network[place:], kept.hidden[-1], kept.out, at, rows, bench.strips)
+    else:
+        weight, target = address(network) + 4 * place, address(kept.out) + 4 * at * outputs
+        pack(weight, outputs, inputs, outputs, packed)
+        bias = weight + 4 * inputs * outputs
+        multiply(below, below_row, 1, count, inputs, packed, bias, outputs, target, outputs)
+
+
+@inlined
+def backward(  # type: ignore[no-untyped-def]
+    network, shape, normalised, x, first, rows, kept, at, slope_out, gradient, add, of_weights, of_inputs, bench
+):
+    """From the slope of the outputs to that of the weights in `gradient`, or added to it, if asked for.
+
+    Row `at` of `slope_out` and of what was kept belongs to row `first` of x. The slope of the inputs, if asked for, is
+    where this function says, in `bench.slope`.
+    """
+    keep_apart()
+    _, width, hidden_layers, real_outputs = shape
+    count = (rows + ROWS - 1) // ROWS * ROWS
+    packed, strips = address(bench.packed), address(bench.strips)
+    place, slope, slope_at = START, slope_out, at
+    for layer in range(hidden_layers, -1, -1):
+        inputs, outputs = layer_sizes(shape, layer)
+        begin = layer_at(shape, layer)
+        if layer == hidden_layers and real_outputs == 1:
+            of_last = gradient[begin:]
+            _backward_from_one(
+                network[begin:],
+                kept.hidden[-1],
+                slope,
+                bench.slope[0],
+                of_last,
+                at,
+                rows,
+                add,
+                of_weights,
+                bench.strips,
+            )
+            slope, slope_at, place = bench.slope[0], START, START + 1
+        else:
+            slope_row = slope.shape[1]
+            at_slope = address(slope) + 4 * slope_at * slope_row
+            if of_weights:
+                below, below_at = (kept.hidden[layer - 1], at) if layer else (x, first)
+                below_row = below.shape[1]
+                at_below, at_gradient = address(below) + 4 * below_at * below_row, address(gradient) + 4 * begin
+                pack(at_slope, slope_row, rows, outputs, packed)
+                multiply_transposed(
+                    at_below, below_row, inputs, rows, strips, packed, outputs, at_gradient, outputs, add
+                )
+                _add_rows(slope, slope_at, rows, gradient[begin + inputs * outputs :], outputs, add)
+            if layer or of_inputs:
+                following = bench.slope[place]
+                row = following.shape[1]
+                pack_transposed(address(network) + 4 * begin, outputs, outputs, inputs, packed)
+                multiply(at_slope, slope_row, 1, count, outputs, packed, START, inputs, address(following), row)
+                slope, slope_at, place = following, START, 1 - place
+        if layer:
+            hidden, inner = kept.hidden[layer - 1], kept.inner[layer - 1]
+            if normalised:
+                before, own = layer_sizes(shape, layer - 1)
+                scales = layer_at(shape, layer - 1) + (before + 1) * own
+                of_scale, of_offset = gradient[scales : scales + own], gradient[scales + own : scales + 2 * own]
+                if of_weights and not add:
+                    of_scale[:] = 0
+                    of_offset[:] = 0
+                _normalise_back(
+                    slope, hidden, inner, kept.inverse[layer - 1], network[scales:], of_scale, of_offset,
+                    at, rows, width, of_weights,
+                )  # fmt: skip
+            else:
+                _rectify_back(slope, hidden, at, rows)
+    return 1 - place
+
+
+@inlined
+def _rectify(x, at, rows):  # type: ignore[no-untyped-def]
+    for i in range(at, at + rows):
+        for j in range(x.shape[1]):
+            x[i, j] = max(x[i, j], ZERO)
+
+
+@inlined
+def _rectify_back(slope, hidden, at, rows):  # type: ignore[no-untyped-def]
+    for i in range(rows):
+        for j in range(hidden.shape[1]):
+            slope[i, j] = slope[i, j] if hidden[at + i, j] > 0 else ZERO
+
+
+@inlined
+def _add_rows(slope, at, rows, total, columns, add):  # type: ignore[no-untyped-def]
+    """The sum of all rows, or added to what is there."""
+    if not add:
+        total[:columns] = 0
+    for i in range(at, at + rows):
+        for j in range(columns):
+            total[j] += slope[i, j]
+
+
+@inlined
+def _forward_to_one(layer, hidden, out, at, rows, weight):  # type: ignore[no-untyped-def]
+    """A last layer with one output, whose matrix is a column among zeros."""
+    units, step = hidden.shape[1], out.shape[1]
+    for j in range(units):
+        weight[j] = layer[j * step]
+    for i in range(at, at + rows):
+        total = layer[units * step]
+        for j in range(units):
+            total += hidden[i, j] * weight[j]
+        out[i, 0] = total
+
+
+@inlined
+def _backward_from_one(  # type: ignore[no-untyped-def]
+    layer, hidden, slope_out, slope, gradient, at, rows, add, of_weights, strips
+):
+    """The way back through a last layer with one output."""
+    units, step = hidden.shape[1], slope_out.shape[1]
+    weight, total, of_bias = strips[:units], strips[units : 2 * units], ZERO
+    for j in range(units):
+        weight[j] = layer[j * step]
+        total[j] = gradient[j * step] if add else ZERO
+    for i in range(rows):
+        own = slope_out[at + i, 0]
+        of_bias += own
+        for j in range(units):
+            slope[i, j] = own * weight[j]
+            total[j] += own * hidden[at + i, j]
+    if of_weights:
+        for j in range(units):
+            gradient[j * step] = total[j]
+        gradient[units * step] = of_bias + (gradient[units * step] if add else ZERO)
+
+
+@inlined
+def _normalise(x, normal, inverse, scale, offset, at, rows, width):  # type: ignore[no-untyped-def]
+    """Each row to mean 0 and deviation 1, scaled and offset, and what is negative to 0."""
+    keep_apart()
+    for i in range(at, at + rows):
+        total, squares = ZERO, ZERO
+        for j in range(width):
+            total += x[i, j]
+        mean = total / np.float32(width)
+        for j in range(width):
+            squares += (x[i, j] - mean) * (x[i, j] - mean)
+        one_over = ONE / np.sqrt(squares / np.float32(width) + TINY)
+        inverse[i] = one_over
+        for j in range(width):
+            normal[i, j] = (x[i, j] - mean) * one_over
+            x[i, j] = max(normal[i, j] * scale[j] + offset[j], ZERO)
+
+
+@inlined
+def _normalise_back(  # type: ignore[no-untyped-def]
+    slope, hidden, normal, inverse, scale, of_scale, of_offset, at, rows, width, of_weights
+):
+    """From the slope after normalisation to that before it."""
+    keep_apart()
+    for i in range(rows):
+        total, along = ZERO, ZERO
+        if of_weights:
+            for j in range(width):
+                own = slope[i, j] if hidden[at + i, j] > 0 else ZERO
+                of_offset[j] += own
+                of_scale[j] += own * normal[at + i, j]
+        for j in range(width):
+            own = scale[j] * (slope[i, j] if hidden[at + i, j] > 0 else ZERO)
+            slope[i, j] = own
+            total += own
+            along += own * normal[at + i, j]
+        mean, along, one_over = total / np.float32(width), along / np.float32(width), inverse[at + i]
+        for j in range(width):
+            slope[i, j] = one_over * (slope[i, j] - mean - normal[at + i, j] * along)

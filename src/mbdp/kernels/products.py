@@ -1,0 +1,260 @@
+"""Products of small matrices on one core: tiles of registers, and panels packed in the order in which tiles read them.
+
+All matrices are float32, row after row, at addresses; `*_row` is the distance between two rows, in numbers. Columns
+come in multiples of COLUMNS, rows of what is written in multiples of ROWS: `layout` pads everything with zeros.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from mbdp.kernels.compiling import inlined, keep_apart
+
+COLUMNS, ROWS = 16, 8  # what paddings fill up to
+
+
+def _lanes() -> int:
+    """Numbers in a vector register of this processor."""
+    features = binding.get_host_cpu_features()
+    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
+
+
+LANES = _lanes()
+TILE = 4 if LANES == 8 else ROWS  # rows of a tile: AVX2 has half as many registers as the others
+PANEL = 3 * LANES  # columns of a tile
+ADD = -1  # instead of a bias: begin with what is there
+TOGETHER = 4  # steps along the depth between two jumps
+
+FLOAT, INDEX = ir.FloatType(), ir.IntType(64)
+VECTOR = ir.VectorType(FLOAT, LANES)
+
+
+@inlined
+def multiply(a, a_row, a_depth, rows, depth, packed, bias, columns, out, out_row):  # type: ignore[no-untyped-def]
+    """out = a @ packed + bias, where a[i, k] is a_row i + a_depth k numbers from `a`; at bias 0 nothing is added."""
+    keep_apart()
+    for column in range(0, columns, PANEL):
+        width = min(PANEL, columns - column)
+        for row in range(0, rows, TILE):
+            a_tile, out_tile = a + 4 * row * a_row, out + 4 * (row * out_row + column)
+            added = bias + 4 * column if bias else bias
+            if width == PANEL:
+                _tile_3(a_tile, a_row, a_depth, depth, packed, added, out_tile, out_row)
+            elif width == 2 * LANES:
+                _tile_2(a_tile, a_row, a_depth, depth, packed, added, out_tile, out_row)
+            else:
+                _tile_1(a_tile, a_row, a_depth, depth, packed, added, out_tile, out_row)
+        packed += 4 * width * depth
+
+
+@inlined
+def multiply_transposed(a, a_row, rows, depth, strips, packed, columns, out, out_row, add):  # type: ignore[no-untyped-def]
+    """out = a.T @ packed, or out += that; `a` has `depth` rows and is copied to `strips`, of columns for each tile."""
+    keep_apart()
+    begin = ADD if add else 0
+    for row in range(0, rows, TILE):
+        _copy_strip(a + 4 * row, a_row, depth, strips + 4 * row * depth)
+    for column in range(0, columns, PANEL):
+        width = min(PANEL, columns - column)
+        for row in range(0, rows, TILE):
+            a_tile, out_tile = strips + 4 * row * depth, out + 4 * (row * out_row + column)
+            if width == PANEL:
+                _tile_3(a_tile, 1, TILE, depth, packed, begin, out_tile, out_row)
+            elif width == 2 * LANES:
+                _tile_2(a_tile, 1, TILE, depth, packed, begin, out_tile, out_row)
+            else:
+                _tile_1(a_tile, 1, TILE, depth, packed, begin, out_tile, out_row)
+        packed += 4 * width * depth
+
+
+@inlined
+def pack(b, b_row, depth, columns, packed):  # type: ignore[no-untyped-def]
+    """Panels of b (depth, columns), for products with b."""
+    for column in range(0, columns, PANEL):
+        width = min(PANEL, columns - column)
+        if width == PANEL:
+            _copy_3(b + 4 * column, b_row, depth, packed)
+        elif width == 2 * LANES:
+            _copy_2(b + 4 * column, b_row, depth, packed)
+        else:
+            _copy_1(b + 4 * column, b_row, depth, packed)
+        packed += 4 * width * depth
+
+
+@inlined
+def pack_transposed(b, b_row, depth, columns, packed):  # type: ignore[no-untyped-def]
+    """Panels of b.T, for products with the transpose of b (columns, depth); depth is a multiple of COLUMNS, too."""
+    keep_apart()
+    for column in range(0, columns, PANEL):
+        width = min(PANEL, columns - column)
+        for part in range(0, width, LANES):
+            _copy_transposed(b + 4 * (column + part) * b_row, b_row, depth, packed + 4 * part, width)
+        packed += 4 * width * depth
+
+
+@inlined
+def address(array):  # type: ignore[no-untyped-def]
+    """Where an array's numbers begin."""
+    return np.int64(array.ctypes.data)
+
+
+def _tile(vectors: int) -> Any:
+    """Code for a tile of TILE rows and so many vectors: all of it stays in registers while `depth` is walked along."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        a, a_row, a_depth, depth, b, bias, out, out_row = args
+        a, b, bias, out = (builder.inttoptr(x, FLOAT.as_pointer()) for x in (a, b, bias, out))
+        zero, parts = ir.Constant(VECTOR, [0.0] * LANES), range(vectors)
+        sums = [[cgutils.alloca_once(builder, VECTOR) for _ in parts] for _ in range(TILE)]
+        of_out = [builder.gep(out, [_times(builder, i, out_row)]) for i in range(TILE)]
+
+        def begin(value_of: Callable[[int, int], Any]) -> None:
+            for i, row in enumerate(sums):
+                for part in parts:
+                    builder.store(value_of(i, part), row[part])
+
+        begin(lambda i, part: zero)
+        with builder.if_then(builder.icmp_signed("==", args[5], ir.Constant(INDEX, ADD))):
+            begin(lambda i, part: _load(builder, of_out[i], part * LANES))
+        with builder.if_then(builder.icmp_signed(">", args[5], ir.Constant(INDEX, 0))):
+            added = [_load(builder, bias, part * LANES) for part in parts]
+            begin(lambda i, part: added[part])
+        together, one = ir.Constant(INDEX, TOGETHER), ir.Constant(INDEX, 1)
+        whole = builder.mul(builder.sdiv(depth, together), together)
+        for start, stop, step in ((ir.Constant(INDEX, 0), whole, together), (whole, depth, one)):
+            with cgutils.for_range_slice(builder, start, stop, step, intp=INDEX, inc=True) as (first, _):
+                for ahead in range(step.constant):
+                    at = builder.add(first, ir.Constant(INDEX, ahead))
+                    of_b = builder.gep(b, [_times(builder, vectors * LANES, at)])
+                    of_a = builder.gep(a, [builder.mul(at, a_depth)])
+                    factors = [_load(builder, of_b, part * LANES) for part in parts]
+                    for i, row in enumerate(sums):
+                        number = builder.load(builder.gep(of_a, [_times(builder, i, a_row)]))
+                        number.align = 4
+                        factor = _everywhere(builder, number)
+                        for part in parts:
+                            product = builder.fmul(factor, factors[part], flags=("contract",))
+                            total = builder.fadd(product, builder.load(row[part]), flags=("contract",))
+                            builder.store(total, row[part])
+        for i, row in enumerate(sums):
+            for part in parts:
+                _store(builder, builder.load(row[part]), of_out[i], part * LANES)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 8), emit
+
+
+@intrinsic
+def _tile_1(context, a, a_row, a_depth, depth, b, bias, out, out_row):  # type: ignore[no-untyped-def]
+    return _tile(1)
+
+
+@intrinsic
+def _tile_2(context, a, a_row, a_depth, depth, b, bias, out, out_row):  # type: ignore[no-untyped-def]
+    return _tile(2)
+
+
+@intrinsic
+def _tile_3(context, a, a_row, a_depth, depth, b, bias, out, out_row):  # type: ignore[no-untyped-def]
+    return _tile(3)
+
+
+def _copy(width: int, lanes: int) -> Any:
+    """Code for copying `depth` rows of so many numbers from a matrix to one place."""
+    vector = ir.VectorType(FLOAT, lanes)
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source, source_row, depth, target = args
+        source, target = (builder.inttoptr(x, FLOAT.as_pointer()) for x in (source, target))
+        with cgutils.for_range(builder, depth, intp=INDEX) as loop:
+            row = builder.gep(source, [builder.mul(loop.index, source_row)])
+            place = builder.gep(target, [builder.mul(loop.index, ir.Constant(INDEX, width))])
+            for part in range(0, width, lanes):
+                _store(builder, _load(builder, row, part, vector), place, part)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 4), emit
+
+
+@intrinsic
+def _copy_1(context, source, source_row, depth, target):  # type: ignore[no-untyped-def]
+    return _copy(LANES, LANES)
+
+
+@intrinsic
+def _copy_2(context, source, source_row, depth, target):  # type: ignore[no-untyped-def]
+    return _copy(2 * LANES, LANES)
+
+
+@intrinsic
+def _copy_3(context, source, source_row, depth, target):  # type: ignore[no-untyped-def]
+    return _copy(3 * LANES, LANES)
+
+
+@intrinsic
+def _copy_strip(context, source, source_row, depth, target):  # type: ignore[no-untyped-def]
+    return _copy(TILE, 4)
+
+
+@intrinsic
+def _copy_transposed(context, source, source_row, depth, target, target_row):  # type: ignore[no-untyped-def]
+    """LANES rows of `depth` numbers become `depth` rows of LANES numbers."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source, source_row, depth, target, target_row = args
+        source, target = (builder.inttoptr(x, FLOAT.as_pointer()) for x in (source, target))
+        lanes = ir.Constant(INDEX, LANES)
+        with cgutils.for_range(builder, builder.sdiv(depth, lanes), intp=INDEX) as loop:
+            first = builder.mul(loop.index, lanes)
+            block = builder.gep(source, [first])
+            rows = [_load(builder, builder.gep(block, [_times(builder, i, source_row)]), 0) for i in range(LANES)]
+            place = builder.gep(target, [builder.mul(first, target_row)])
+            for i, row in enumerate(_transposed(builder, rows)):
+                _store(builder, row, builder.gep(place, [_times(builder, i, target_row)]), 0)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 5), emit
+
+
+def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
+    """A square of numbers in registers, mirrored: each step swaps a bit of the row's number with one of the lane's."""
+    rows, bit = list(rows), 1
+    while bit < LANES:
+        for i in (i for i in range(LANES) if not i & bit):
+            upper, lower = rows[i], rows[i + bit]
+            rows[i] = _chosen(builder, upper, lower, [LANES + k - bit if k & bit else k for k in range(LANES)])
+            rows[i + bit] = _chosen(builder, upper, lower, [LANES + k if k & bit else k + bit for k in range(LANES)])
+        bit *= 2
+    return rows
+
+
+def _chosen(builder: Any, one: Any, other: Any, lanes: list[int]) -> Any:
+    return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes))
+
+
+def _everywhere(builder: Any, number: Any) -> Any:
+    """A vector with one number in all lanes."""
+    empty = ir.Constant(VECTOR, ir.Undefined)
+    first = builder.insert_element(empty, number, ir.Constant(ir.IntType(32), 0))
+    return _chosen(builder, first, empty, [0] * LANES)
+
+
+def _times(builder: Any, constant: int, value: Any) -> Any:
+    return builder.mul(ir.Constant(INDEX, constant), value)
+
+
+def _load(builder: Any, base: Any, offset: int, vector: Any = VECTOR) -> Any:
+    place = builder.bitcast(builder.gep(base, [ir.Constant(INDEX, offset)]), vector.as_pointer())
+    loaded = builder.load(place)
+    loaded.align = 4
+    return loaded
+
+
+def _store(builder: Any, value: Any, base: Any, offset: int) -> None:
+    place = builder.bitcast(builder.gep(base, [ir.Constant(INDEX, offset)]), value.type.as_pointer())
+    builder.store(value, place).align = 4
