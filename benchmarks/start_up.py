@@ -22,7 +22,7 @@ def main() -> None:
     def show(display: Display, progress: object) -> None:
         seconds.setdefault("first_env_step", time.time() - began)
         if FIRST_UPDATE in progress.metrics:
-            progress.metrics[FIRST_UPDATE].block_until_ready()
+            float(progress.metrics[FIRST_UPDATE])  # it may still be computed
             print("\n" + json.dumps(seconds | {"first_update": time.time() - began}), flush=True)
             os._exit(0)
 
