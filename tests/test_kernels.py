@@ -1,7 +1,9 @@
 """What the kernels for a processor compute, beside NumPy's and JAX's answer to the same question."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -54,6 +56,29 @@ def test_products_are_numpys(columns):
     np.testing.assert_allclose(out[0, :24], first, atol=2e-5)
     np.testing.assert_allclose(out[1, :24], a @ c.T, atol=2e-5)
     np.testing.assert_allclose(out[2], 2 * a.T @ first, rtol=1e-4, atol=2e-3)
+
+
+NARROWER = """
+import numba
+from llvmlite import binding
+numba.njit(lambda x: x)(1)  # now Numba knows the real processor
+real, binding.get_host_cpu_features = binding.get_host_cpu_features, lambda: {features}
+from mbdp.kernels import products
+binding.get_host_cpu_features = real
+from tests import test_kernels
+for columns in (16, 64, 208):
+    test_kernels.test_products_are_numpys(columns)
+print(products.LANES)
+"""
+
+
+@pytest.mark.parametrize(("features", "lanes"), [({"avx2": True}, 8), ({}, 4)])
+def test_products_in_narrower_registers_are_numpys_too(features, lanes, tmp_path):
+    code, root = NARROWER.replace("{features}", repr(features)), str(Path(__file__).parent.parent)
+    surroundings = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": root}
+    command = [sys.executable, "-c", code]
+    found = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True)
+    assert found.stdout == f"{lanes}\n"
 
 
 @pytest.mark.parametrize("name", ["exp", "tanh"])
