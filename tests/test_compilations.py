@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import jax
+import numba
 import pytest
 
 from mbdp import algorithm
@@ -13,9 +14,10 @@ from mbdp.envs.toy import POINT_MASS
 from tests.conftest import compilations, tiny
 
 
-def test_a_compilation_is_noticed():
+@pytest.mark.parametrize("compiler", [jax.jit, numba.njit])
+def test_a_compilation_is_noticed(compiler):
     with compilations() as seen:
-        jax.jit(lambda x: x * 2 + 1)(3.0)
+        compiler(lambda x: x * 2 + 1)(3.0)
     assert seen
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from mbdp import parallel
 from mbdp.agents import sac, sac_on_cpu
-from mbdp.kernels import denormals, elementary, layout, products
+from mbdp.kernels import denormals, elementary, layout, products, threads
 from mbdp.kernels.compiling import inlined, keep_apart
 from mbdp.kernels.denormals import flush_denormals, restore
 from mbdp.types import Spec
@@ -127,6 +127,11 @@ def test_updates_are_those_of_jax(actor_every, layer_norm, batch, depth):
         np.testing.assert_allclose(own[name], told[name], rtol=1e-3, atol=1e-5)
 
 
+@inlined
+def wait_for(gate, parts):
+    threads.wait(gate, parts)
+
+
 def trained(cores: int, monkeypatch: pytest.MonkeyPatch) -> sac.Agent:
     monkeypatch.setattr("mbdp.kernels.threads.cores", lambda: cores)
     rows, settings = minibatches(8, 50), SETTINGS | {"spec": SPEC, "actor_every": 2}
@@ -138,6 +143,19 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
     one, two = trained(1, monkeypatch), trained(2, monkeypatch)
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_part_that_fails_ends_the_other_one_and_is_told(failing, monkeypatch):
+    monkeypatch.setattr("mbdp.kernels.threads.cores", lambda: 2)
+
+    def function(first, last, parts, gate):
+        if first == failing:
+            raise ValueError("no")
+        wait_for(gate, parts)
+
+    with pytest.raises(ValueError, match="no"):
+        threads.in_two_parts(function)
 
 
 def test_an_agent_in_other_arrays_goes_on_to_the_same_bits(monkeypatch):

@@ -98,8 +98,8 @@ def update(  # type: ignore[no-untyped-def]
     """`minibatches` (update, row, column), a critic step for each, and an actor step after some.
 
     `noise` is (actor step, one for the actor and one for each critic step, row, action); `actor` (state, number) and
-    `critics` (critic, state, number) are changed where they are, and so are `temperature`, its logarithm and Adam's two
-    numbers, and `counts`, the steps taken by actor and critics. `metrics` gets sums.
+    `critics` (critic, state, number) are changed where they are, and so is `temperature`, its logarithm and Adam's two
+    numbers. `counts` are the steps that actor and critics have taken before. `metrics` gets sums.
     """
     float_mode = flush_denormals()
     every = settings.actor_every

@@ -26,14 +26,25 @@ def in_two_parts(function: Callable[..., Any], *args: Any) -> None:
     if cores() < PARTS:
         function(0, PARTS, 1, gate, *args)
         return
-    helper = threading.Thread(target=function, args=(1, PARTS, PARTS, gate, *args), daemon=True)
+    failures: list[BaseException] = []
+
+    def compute(part: int) -> None:
+        try:
+            function(part, part + 1, PARTS, gate, *args)
+        except BaseException as error:
+            failures.append(error)
+            gate[1] = 1
+
+    helper = threading.Thread(target=compute, args=(1,), daemon=True)
     try:
         helper.start()
-        function(0, 1, PARTS, gate, *args)
+        compute(0)
         helper.join()
     except BaseException:
         gate[1] = 1
         raise
+    if failures:
+        raise failures[0]
 
 
 @inlined
