@@ -58,6 +58,32 @@ def test_products_are_numpys(columns):
     np.testing.assert_allclose(out[2], 2 * a.T @ first, rtol=1e-4, atol=2e-3)
 
 
+@inlined
+def learn(a, slope, begin, numbers, work):
+    rows, columns = slope.shape
+    packed, strips, place = products.address(work[0]), products.address(work[1]), products.address(numbers)
+    products.pack(products.address(slope), columns, rows, columns, packed)
+    size, rate, of_square, decay = 4 * a.shape[1] * columns, np.float32(0.1), np.float32(50), np.float32(0.01)
+    begins = products.address(begin) if len(begin) else 0
+    products.learn_transposed(
+        products.address(a), a.shape[1], a.shape[1], rows, strips, packed, columns, begins, place, columns,
+        size, 2 * size, rate, of_square, decay,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [16, 32, 48, 64, 208])
+@pytest.mark.parametrize("adds", [False, True])
+def test_a_step_along_a_product_is_adams(adds, columns):
+    rng = np.random.default_rng(0)
+    a, slope, begin = (rng.normal(size=s).astype(np.float32) for s in ((20, 24), (20, columns), (24, columns)))
+    numbers, mean, square = state = abs(rng.normal(size=(3, 24, columns))).astype(np.float32)
+    gradient = a.T @ slope + adds * begin + 0.01 * numbers
+    mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+    wanted = np.stack([numbers - 0.1 * mean / (np.sqrt(50 * square) + 1e-8), mean, square])
+    learn(a, slope, begin if adds else begin[:0], state, np.zeros((2, 300 * 300), np.float32))
+    np.testing.assert_allclose(state, wanted, rtol=1e-4, atol=2e-5)
+
+
 NARROWER = """
 import numba
 from llvmlite import binding
@@ -68,6 +94,7 @@ binding.get_host_cpu_features = real
 from tests import test_kernels
 for columns in (16, 64, 208):
     test_kernels.test_products_are_numpys(columns)
+    test_kernels.test_a_step_along_a_product_is_adams(True, columns)
 print(products.LANES)
 """
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from benchmarks.filled import take
 from benchmarks.speed.settings import (
@@ -63,12 +62,12 @@ def ensemble_step(d_env: Replay, sizes: Sizes) -> Way:
     model = _model(d_env)
     optimiser = create_optimiser(model, MODEL_LEARNING_RATE)
     budget = Budget(sizes.fit_steps, sizes.fit_steps, BATCH, MODEL_LEARNING_RATE, learn_termination=False)
-    rows, rng = jnp.asarray(d_env.rows), np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     bootstraps, _ = split(len(d_env), MEMBERS, seed=0)
 
     def way() -> object:
         indices = np.stack([rng.choice(own, sizes.fit_steps * BATCH) for own in bootstraps])
-        return descend(model, optimiser, rows, indices, sizes.fit_steps, d_env.spec, budget)
+        return descend(model, optimiser, d_env.rows, indices, sizes.fit_steps, d_env.spec, budget)
 
     return way
 

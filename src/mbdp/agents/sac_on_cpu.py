@@ -88,9 +88,10 @@ def _rows(networks: list[MLP]) -> np.ndarray:
     shape = len(networks), layout.row_size(layout.shape_of(networks[0]))
     leaves = [leaf for network in networks for leaf in jax.tree.leaves(network)]
     shared = layout.leaves_share(leaves, shape)
+    rows = layout.zeros(*shape)
     if shared is not None:
-        return shared.copy()
-    rows = np.zeros(shape, np.float32)
+        rows[:] = shared
+        return rows
     for row, network in zip(rows, networks, strict=True):
         layout.fill(row, network)
     return rows

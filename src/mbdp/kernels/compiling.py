@@ -46,9 +46,18 @@ def inlined(function: Callable[..., Any]) -> Any:
 @intrinsic
 def keep_apart(context):  # type: ignore[no-untyped-def]
     """Say in a large function that its code is not to be copied to wherever it is called: compiling takes less time."""
+    return _with_attribute("noinline")
 
+
+@intrinsic
+def in_widest_vectors(context):  # type: ignore[no-untyped-def]
+    """Say in a function that is kept apart that its loops are worth the widest registers; LLVM likes narrower ones."""
+    return _with_attribute('"prefer-vector-width"="512"')
+
+
+def _with_attribute(attribute: str) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.function.attributes.add("noinline")
+        set.add(builder.function.attributes, attribute)  # its own `add` knows no attributes that are strings
         return context.get_dummy_value()
 
     return types.void(), emit

@@ -1,5 +1,6 @@
 """Networks as rows of numbers: every matrix padded with zeros to whole tiles, biases and normalisation behind it."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +10,18 @@ import numpy as np
 from mbdp.kernels.compiling import inlined
 from mbdp.kernels.products import COLUMNS
 from mbdp.networks import MLP
+
+LINE = 64  # bytes of the cache that are fetched at once; a vector across two of them takes twice as long
+
+
+def zeros(*shape: int) -> np.ndarray:
+    """Numbers that begin at a line of the cache."""
+    return _aligned(np.zeros(4 * math.prod(shape) + LINE, np.uint8), shape)
+
+
+def _aligned(buffer: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    first = -buffer.ctypes.data % LINE
+    return buffer[first : first + 4 * math.prod(shape)].view(np.float32).reshape(shape)
 
 
 class Shape(NamedTuple):
@@ -84,8 +97,9 @@ def _places(row: np.ndarray, shape: Shape) -> Iterator[list[np.ndarray]]:
     yield from vectors
 
 
-def leaves_share(leaves: Sequence[Any], size: tuple[int, ...]) -> np.ndarray | None:
-    """The array of this size whose views all leaves are, if they are."""
+def leaves_share(leaves: Sequence[Any], shape: tuple[int, ...]) -> np.ndarray | None:
+    """The array of this shape, made by `zeros`, whose views all leaves are, if they are."""
     base = getattr(leaves[0], "base", None)
-    same = isinstance(base, np.ndarray) and base.shape == size and base.dtype == np.float32
-    return base if same and all(getattr(leaf, "base", None) is base for leaf in leaves) else None
+    if not isinstance(base, np.ndarray) or base.dtype != np.uint8 or base.shape != (4 * math.prod(shape) + LINE,):
+        return None
+    return _aligned(base, shape) if all(getattr(leaf, "base", None) is base for leaf in leaves) else None

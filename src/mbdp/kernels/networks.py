@@ -4,12 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mbdp.kernels.compiling import inlined, keep_apart
-from mbdp.kernels.layout import Shape, layer_at, layer_sizes, padded
-from mbdp.kernels.products import ROWS, address, multiply, multiply_transposed, pack, pack_transposed
+from mbdp.kernels import adam
+from mbdp.kernels.compiling import in_widest_vectors, inlined, keep_apart
+from mbdp.kernels.elementary import exp
+from mbdp.kernels.layout import Shape, layer_at, layer_sizes, padded, zeros
+from mbdp.kernels.products import ROWS, address, learn_transposed, multiply, multiply_transposed, pack, pack_transposed
 
 # Of NumPy's types, because Numba would compile a function anew for every constant of Python's that it is given.
 START, YES, NO = np.int64(0), np.bool_(True), np.bool_(False)
+RECTIFIED, NORMALISED, SMOOTH = (np.int64(i) for i in range(3))  # hidden layers: ReLU, normalised and ReLU, SiLU
 TINY = np.float32(1e-6)
 ZERO, ONE = np.float32(0), np.float32(1)
 
@@ -18,7 +21,7 @@ class Memory(NamedTuple):
     """What a forward pass keeps for the way back."""
 
     hidden: np.ndarray  # (layer, row, unit), what each hidden layer hands on
-    inner: np.ndarray  # the same, before it was scaled, where layers are normalised
+    inner: np.ndarray  # the same, before it was scaled, where layers are normalised; where smooth, SiLU's slope
     inverse: np.ndarray  # (layer, row), one over the deviation that was divided by
     out: np.ndarray  # (row, output)
 
@@ -31,14 +34,24 @@ class Bench(NamedTuple):
     strips: np.ndarray
 
 
+class Step(NamedTuple):
+    """What Adam needs for a step of a network, `rate` and `of_square` as `adam.corrected` has them."""
+
+    mean: np.ndarray
+    square: np.ndarray
+    rate: np.float32
+    of_square: np.float32
+    decays: np.ndarray  # of each layer's matrix
+
+
 def memory(shape: Shape, rows: int) -> Memory:
     """For passes over so many rows."""
     rows, width = padded(rows), padded(shape.width)
     return Memory(
-        hidden=np.zeros((shape.depth, rows, width), np.float32),
-        inner=np.zeros((shape.depth, rows, width), np.float32),
-        inverse=np.zeros((shape.depth, rows), np.float32),
-        out=np.zeros((rows, padded(shape.outputs)), np.float32),
+        hidden=zeros(shape.depth, rows, width),
+        inner=zeros(shape.depth, rows, width),
+        inverse=zeros(shape.depth, rows),
+        out=zeros(rows, padded(shape.outputs)),
     )
 
 
@@ -46,14 +59,14 @@ def bench(rows: int, *shapes: Shape) -> Bench:
     """For networks of these shapes and blocks of so many rows."""
     rows, widest = padded(rows), max(padded(size) for s in shapes for size in (s.inputs, s.width, s.outputs))
     return Bench(
-        slope=np.zeros((2, rows, widest), np.float32),
-        packed=np.zeros(max(rows, widest) * widest, np.float32),
-        strips=np.zeros(rows * widest, np.float32),
+        slope=zeros(2, rows, widest),
+        packed=zeros(max(rows, widest) * widest),
+        strips=zeros(rows * widest),
     )
 
 
 @inlined
-def forward(network, shape, normalised, x, first, rows, kept, at, bench):  # type: ignore[no-untyped-def]
+def forward(network, shape, kind, x, first, rows, kept, at, bench):  # type: ignore[no-untyped-def]
     """Rows first to first + rows of x through the network; row `at` of what is kept is the first of them."""
     keep_apart()
     real_inputs, width, hidden_layers, real_outputs = shape
@@ -66,9 +79,11 @@ def forward(network, shape, normalised, x, first, rows, kept, at, bench):  # typ
         target, bias = address(hidden) + 4 * at * outputs, weight + 4 * inputs * outputs
         pack(weight, outputs, depth, outputs, packed)
         multiply(below, below_row, 1, count, depth, packed, bias, outputs, target, outputs)
-        if normalised:
+        if kind == NORMALISED:
             scale = network[place + (inputs + 1) * outputs :]
             _normalise(hidden, kept.inner[layer], kept.inverse[layer], scale, scale[outputs:], at, rows, width)
+        elif kind == SMOOTH:
+            _smooth(hidden, kept.inner[layer], at, rows)
         else:
             _rectify(hidden, at, rows)
         below, below_row = target, outputs
@@ -85,57 +100,67 @@ def forward(network, shape, normalised, x, first, rows, kept, at, bench):  # typ
 
 @inlined
 def backward(  # type: ignore[no-untyped-def]
-    network, shape, normalised, x, first, rows, kept, at, slope_out, gradient, add, of_weights, of_inputs, bench
+    network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, of_weights, of_inputs, bench
 ):
     """From the slope of the outputs to that of the weights in `gradient`, or added to it, if asked for.
 
     Row `at` of `slope_out` and of what was kept belongs to row `first` of x. The slope of the inputs, if asked for, is
     where this function says, in `bench.slope`.
     """
+    step = Step(gradient, gradient, ZERO, ZERO, gradient)
+    return _back(
+        network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, of_weights, of_inputs, NO, step, bench
+    )
+
+
+@inlined
+def learn(network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, learns, step, bench):  # type: ignore[no-untyped-def]
+    """`backward`, and, if it `learns`, Adam's step of the whole network.
+
+    Then the gradient of a matrix never leaves the registers: `gradient` is what it is added to, if it is.
+    """
+    return _back(network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, YES, NO, learns, step, bench)
+
+
+@inlined
+def _back(  # type: ignore[no-untyped-def]
+    network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, of_weights, of_inputs, learns, step, bench
+):
     keep_apart()
     _, width, hidden_layers, real_outputs = shape
-    count = (rows + ROWS - 1) // ROWS * ROWS
-    packed, strips = address(bench.packed), address(bench.strips)
+    count, packed = (rows + ROWS - 1) // ROWS * ROWS, address(bench.packed)
     place, slope, slope_at = START, slope_out, at
     for layer in range(hidden_layers, -1, -1):
         inputs, outputs = layer_sizes(shape, layer)
         begin = layer_at(shape, layer)
+        matrix = START  # of a layer, as far as Adam has been there
         if layer == hidden_layers and real_outputs == 1:
-            of_last = gradient[begin:]
+            last, of_last, following = network[begin:], gradient[begin:], bench.slope[0]
             _backward_from_one(
-                network[begin:],
-                kept.hidden[-1],
-                slope,
-                bench.slope[0],
-                of_last,
-                at,
-                rows,
-                add,
-                of_weights,
-                bench.strips,
+                last, kept.hidden[-1], slope, following, of_last, at, rows, add, of_weights, bench.strips
             )
-            slope, slope_at, place = bench.slope[0], START, START + 1
+            place = START + 1
         else:
-            slope_row = slope.shape[1]
+            matrix = inputs * outputs
+            following, slope_row = bench.slope[place], slope.shape[1]
             at_slope = address(slope) + 4 * slope_at * slope_row
-            if of_weights:
-                below, below_at = (kept.hidden[layer - 1], at) if layer else (x, first)
-                below_row = below.shape[1]
-                at_below, at_gradient = address(below) + 4 * below_at * below_row, address(gradient) + 4 * begin
-                pack(at_slope, slope_row, rows, outputs, packed)
-                multiply_transposed(
-                    at_below, below_row, inputs, rows, strips, packed, outputs, at_gradient, outputs, add
-                )
-                _add_rows(slope, slope_at, rows, gradient[begin + inputs * outputs :], outputs, add)
             if layer or of_inputs:
-                following = bench.slope[place]
                 row = following.shape[1]
                 pack_transposed(address(network) + 4 * begin, outputs, outputs, inputs, packed)
                 multiply(at_slope, slope_row, 1, count, outputs, packed, START, inputs, address(following), row)
-                slope, slope_at, place = following, START, 1 - place
+                place = 1 - place
+            if of_weights:
+                below, below_at = (kept.hidden[layer - 1], at) if layer else (x, first)
+                _of_matrix(below, below_at, slope, slope_at, rows, network, gradient, begin, inputs, outputs,
+                           add, learns, step, layer, bench)  # fmt: skip
+                _add_rows(slope, slope_at, rows, gradient[begin + inputs * outputs :], outputs, add)
+        if learns:
+            rest, end = begin + matrix, begin + (inputs + 3) * outputs
+            adam.descend(network, step.mean, step.square, gradient, rest, end, step.rate, step.of_square, ZERO)
+        slope, slope_at = following, START
         if layer:
             hidden, inner = kept.hidden[layer - 1], kept.inner[layer - 1]
-            if normalised:
+            if kind == NORMALISED:
                 before, own = layer_sizes(shape, layer - 1)
                 scales = layer_at(shape, layer - 1) + (before + 1) * own
                 of_scale, of_offset = gradient[scales : scales + own], gradient[scales + own : scales + 2 * own]
@@ -146,9 +171,30 @@ def backward(  # type: ignore[no-untyped-def]
                     slope, hidden, inner, kept.inverse[layer - 1], network[scales:], of_scale, of_offset,
                     at, rows, width, of_weights,
                 )  # fmt: skip
+            elif kind == SMOOTH:
+                _smooth_back(slope, inner, at, rows)
             else:
                 _rectify_back(slope, hidden, at, rows)
     return 1 - place
+
+
+@inlined
+def _of_matrix(  # type: ignore[no-untyped-def]
+    below, below_at, slope, slope_at, rows, network, gradient, begin, inputs, outputs, add, learns, step, layer, bench
+):
+    """The gradient of a layer's matrix, or Adam's step along it."""
+    packed, strips, below_row, slope_row = address(bench.packed), address(bench.strips), below.shape[1], slope.shape[1]
+    at_below, at_gradient = address(below) + 4 * below_at * below_row, address(gradient) + 4 * begin
+    pack(address(slope) + 4 * slope_at * slope_row, slope_row, rows, outputs, packed)
+    if learns:
+        numbers = address(network)
+        learn_transposed(
+            at_below, below_row, inputs, rows, strips, packed, outputs, at_gradient if add else START,
+            numbers + 4 * begin, outputs, address(step.mean) - numbers, address(step.square) - numbers,
+            step.rate, step.of_square, step.decays[layer],
+        )  # fmt: skip
+    else:
+        multiply_transposed(at_below, below_row, inputs, rows, strips, packed, outputs, at_gradient, outputs, add)
 
 
 @inlined
@@ -163,6 +209,25 @@ def _rectify_back(slope, hidden, at, rows):  # type: ignore[no-untyped-def]
     for i in range(rows):
         for j in range(hidden.shape[1]):
             slope[i, j] = slope[i, j] if hidden[at + i, j] > 0 else ZERO
+
+
+@inlined
+def _smooth(x, slope, at, rows):  # type: ignore[no-untyped-def]
+    """SiLU, and its slope."""
+    keep_apart()
+    in_widest_vectors()
+    for i in range(at, at + rows):
+        for j in range(x.shape[1]):
+            share = ONE / (ONE + exp(-x[i, j]))
+            x[i, j] *= share
+            slope[i, j] = share + x[i, j] * (ONE - share)
+
+
+@inlined
+def _smooth_back(slope, inner, at, rows):  # type: ignore[no-untyped-def]
+    for i in range(rows):
+        for j in range(inner.shape[1]):
+            slope[i, j] *= inner[at + i, j]
 
 
 @inlined

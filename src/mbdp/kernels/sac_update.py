@@ -11,8 +11,22 @@ from mbdp.kernels import adam
 from mbdp.kernels.compiling import compiled, inlined
 from mbdp.kernels.denormals import flush_denormals, restore
 from mbdp.kernels.elementary import exp, tanh
-from mbdp.kernels.layout import Shape, row_size
-from mbdp.kernels.networks import NO, START, YES, Bench, Memory, backward, bench, forward, memory
+from mbdp.kernels.layout import Shape, row_size, zeros
+from mbdp.kernels.networks import (
+    NO,
+    NORMALISED,
+    RECTIFIED,
+    START,
+    YES,
+    Bench,
+    Memory,
+    Step,
+    backward,
+    bench,
+    forward,
+    learn,
+    memory,
+)
 from mbdp.kernels.products import COLUMNS, ROWS
 from mbdp.kernels.threads import PARTS, wait
 
@@ -55,6 +69,7 @@ class Room(NamedTuple):
     slope_out: np.ndarray  # of the actor's output
     actor_gradient: np.ndarray  # (part, number)
     critic_gradient: np.ndarray  # (critic, number)
+    no_decays: np.ndarray  # of the critics' layers
     actor_memory: Memory  # of both halves
     data_memory: tuple[Memory, Memory]  # of a block of rows
     policy_memory: tuple[Memory, Memory]
@@ -66,7 +81,7 @@ def room(settings: Settings, batch: int) -> Room:
     rows = -(-batch // COLUMNS) * COLUMNS
 
     def table(columns: int) -> np.ndarray:
-        return np.zeros((rows, -(-columns // COLUMNS) * COLUMNS), np.float32)
+        return zeros(rows, -(-columns // COLUMNS) * COLUMNS)
 
     pairs = settings.observations + settings.actions
     return Room(
@@ -75,15 +90,16 @@ def room(settings: Settings, batch: int) -> Room:
         next_policy=table(pairs),
         data=table(pairs),
         policy=table(pairs),
-        log_probability=np.zeros((2, rows), np.float32),
+        log_probability=zeros(2, rows),
         action=table(settings.actions),
         deviation=table(settings.actions),
-        q=np.zeros((2, PARTS, rows), np.float32),
-        slope_q=np.stack([table(1), table(1)]),
-        slope_action=np.stack([table(settings.actions), table(settings.actions)]),
+        q=zeros(2, PARTS, rows),
+        slope_q=zeros(PARTS, rows, COLUMNS),
+        slope_action=zeros(PARTS, *table(settings.actions).shape),
         slope_out=table(2 * settings.actions),
-        actor_gradient=np.zeros((PARTS, row_size(settings.actor)), np.float32),
-        critic_gradient=np.zeros((PARTS, row_size(settings.critic)), np.float32),
+        actor_gradient=zeros(PARTS, row_size(settings.actor)),
+        critic_gradient=zeros(PARTS, row_size(settings.critic)),
+        no_decays=zeros(settings.critic.depth + 1),
         actor_memory=memory(settings.actor, rows),
         data_memory=(memory(settings.critic, BLOCK), memory(settings.critic, BLOCK)),
         policy_memory=(memory(settings.critic, rows), memory(settings.critic, rows)),
@@ -149,6 +165,12 @@ def update(  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _kind(settings):  # type: ignore[no-untyped-def]
+    """Of the critics' hidden layers."""
+    return NORMALISED if settings.normalised else RECTIFIED
+
+
+@inlined
 def _half(part, rows):  # type: ignore[no-untyped-def]
     """First and number of the rows of a part: whole tiles."""
     middle = min((rows // 2 + ROWS - 1) // ROWS * ROWS, rows)
@@ -167,7 +189,7 @@ def _act_next(part, batch, noise, actor, settings, room):  # type: ignore[no-unt
         for j in range(a):
             room.data[i, o + j] = batch[i, o + j]
     kept, work = room.actor_memory, room.benches[part]
-    forward(actor[NUMBERS], settings.actor, NO, room.next_observation, first, rows, kept, first, work)
+    forward(actor[NUMBERS], settings.actor, RECTIFIED, room.next_observation, first, rows, kept, first, work)
     for i in range(first, first + rows):
         total = ZERO
         for j in range(a):
@@ -183,7 +205,7 @@ def _act(part, batch, noise, actor, settings, room):  # type: ignore[no-untyped-
     o, a = settings.observations, settings.actions
     first, rows = _half(part, len(batch))
     kept, work = room.actor_memory, room.benches[part]
-    forward(actor[NUMBERS], settings.actor, NO, room.observation, first, rows, kept, first, work)
+    forward(actor[NUMBERS], settings.actor, RECTIFIED, room.observation, first, rows, kept, first, work)
     for i in range(first, first + rows):
         total = ZERO
         for j in range(a):
@@ -209,7 +231,7 @@ def _squash(mean, log_deviation, noise):  # type: ignore[no-untyped-def]
 def _ask(part, network, x, rows, q, settings, room):  # type: ignore[no-untyped-def]
     """What a critic says of all rows."""
     kept = room.policy_memory[part]
-    forward(network, settings.critic, settings.normalised, x, START, rows, kept, START, room.benches[part])
+    forward(network, settings.critic, _kind(settings), x, START, rows, kept, START, room.benches[part])
     for i in range(rows):
         q[i] = kept.out[i, 0]
 
@@ -223,11 +245,9 @@ def _judge(part, rows, critic, settings, room):  # type: ignore[no-untyped-def]
     for i in range(rows):
         slope_q[i, 0] = share if own[i] < other[i] else HALF * share if own[i] == other[i] else ZERO
     kept, gradient = room.policy_memory[part], room.critic_gradient[part]
-    network, shape, normalised = critic[NUMBERS], settings.critic, settings.normalised
+    network, shape, kind = critic[NUMBERS], settings.critic, _kind(settings)
     work = room.benches[part]
-    place = backward(
-        network, shape, normalised, room.policy, START, rows, kept, START, slope_q, gradient, NO, NO, YES, work
-    )
+    place = backward(network, shape, kind, room.policy, START, rows, kept, START, slope_q, gradient, NO, NO, YES, work)
     slope = work.slope[place]
     for i in range(rows):
         for j in range(a):
@@ -235,16 +255,18 @@ def _judge(part, rows, critic, settings, room):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _learn_values(part, batch, critic, step, entropy_weight, settings, room, metrics, reported):  # type: ignore[no-untyped-def]
-    """`sac.update_critic` for one of the critics and its target."""
+def _learn_values(part, batch, critic, number, entropy_weight, settings, room, metrics, reported):  # type: ignore[no-untyped-def]
+    """`sac.update_critic` for one of the critics and its target: their step of this number."""
     o, a, rows = settings.observations, settings.actions, len(batch)
     discount, share = np.float32(settings.discount), TWO / np.float32(rows)
     slope_q, loss, total = room.slope_q[part], ZERO, ZERO
     kept, gradient, work = room.data_memory[part], room.critic_gradient[part], room.benches[part]
-    network, shape, normalised = critic[NUMBERS], settings.critic, settings.normalised
+    network, shape, kind = critic[NUMBERS], settings.critic, _kind(settings)
+    rate, of_square = adam.corrected(settings.learning_rate, number)
+    step = Step(critic[MEAN], critic[SQUARE], rate, of_square, room.no_decays)
     for first in range(0, rows, BLOCK):
         count = min(BLOCK, rows - first)
-        forward(network, shape, normalised, room.data, first, count, kept, START, work)
+        forward(network, shape, kind, room.data, first, count, kept, START, work)
         for i in range(count):
             row = first + i
             next_q = min(room.q[0, 0, row], room.q[0, 1, row]) - entropy_weight * room.log_probability[0, row]
@@ -253,27 +275,13 @@ def _learn_values(part, batch, critic, step, entropy_weight, settings, room, met
             slope_q[i, 0] = share * error
             loss += error * error
             total += kept.out[i, 0]
-        backward(
-            network,
-            shape,
-            normalised,
-            room.data,
-            first,
-            count,
-            kept,
-            START,
-            slope_q,
-            gradient,
-            first > 0,
-            YES,
-            NO,
-            work,
-        )
+        # Adam takes its step with the last of the blocks.
+        learn(network, shape, kind, room.data, first, count, kept, START, slope_q, gradient,
+              first > 0, first + count == rows, step, work)  # fmt: skip
     if reported:
         metrics[part, 0] += loss / np.float32(rows)
         metrics[part, 1] += total / np.float32(2 * rows)
-    rate, tau, target_network = np.float32(settings.learning_rate), np.float32(settings.tau), critic[TARGET]
-    adam.descend(network, critic[MEAN], critic[SQUARE], gradient, 0, len(network), step, rate)
+    tau, target_network = np.float32(settings.tau), critic[TARGET]
     for i in range(len(network)):
         target_network[i] = tau * network[i] + (ONE - tau) * target_network[i]
 
@@ -295,7 +303,20 @@ def _learn_to_act(part, rows, noise, actor, entropy_weight, settings, room):  # 
     gradient, network = room.actor_gradient[part], actor[NUMBERS]
     work, slope = room.benches[part], room.slope_out
     backward(
-        network, settings.actor, NO, room.observation, first, count, kept, first, slope, gradient, NO, YES, NO, work
+        network,
+        settings.actor,
+        RECTIFIED,
+        room.observation,
+        first,
+        count,
+        kept,
+        first,
+        slope,
+        gradient,
+        NO,
+        YES,
+        NO,
+        work,
     )
 
 
@@ -307,8 +328,8 @@ def _step_actor(part, actor, count, settings, room):  # type: ignore[no-untyped-
     total, other = room.actor_gradient[0], room.actor_gradient[1]
     for i in range(first, last):
         total[i] += other[i]
-    rate = np.float32(settings.learning_rate)
-    adam.descend(actor[NUMBERS], actor[MEAN], actor[SQUARE], total, first, last, count, rate)
+    rate, of_square = adam.corrected(settings.learning_rate, count)
+    adam.descend(actor[NUMBERS], actor[MEAN], actor[SQUARE], total, first, last, rate, of_square, ZERO)
 
 
 @inlined
@@ -324,5 +345,5 @@ def _step_temperature(rows, temperature, count, settings, room, metrics):  # typ
     metrics[0, 4] += weight
     gradient = np.empty(1, np.float32)
     gradient[0] = entropy - np.float32(settings.target_entropy)
-    rate = np.float32(settings.learning_rate)
-    adam.descend(temperature[0:1], temperature[1:2], temperature[2:3], gradient, 0, 1, count, rate)
+    rate, of_square = adam.corrected(settings.learning_rate, count)
+    adam.descend(temperature[0:1], temperature[1:2], temperature[2:3], gradient, 0, 1, rate, of_square, ZERO)

@@ -8,10 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from mbdp.compiling import compiled_with_eigen
 from mbdp.interruption import stop_if_asked
 from mbdp.models.ensemble import Ensemble, Member, Scaling, predict
-from mbdp.parallel import side_by_side
 from mbdp.replay import Replay, unpack
 from mbdp.types import Spec, Transition
 
@@ -46,17 +44,16 @@ def fit(
     """The ensemble, warm-started and fitted to `d_env`; `seed` fixes each member's bootstrap, `rng` its minibatches."""
     bootstraps, held_out = split(len(d_env), len(model), seed)
     model = Ensemble(model.members, scaling_of(d_env.rows[: len(d_env)], d_env.spec))
-    rows = jnp.asarray(d_env.rows)
     examined = examination(d_env.rows, held_out, rng)
     if budget.steps:
         fresh = int(optimiser[0].count) == 0
         for _ in range(-(-budget.first_steps // budget.steps) if fresh else 1):
             stop_if_asked()
             indices = np.stack([rng.choice(own, budget.steps * budget.batch) for own in bootstraps])
-            members, optimiser = descend(model, optimiser, rows, indices, budget.steps, d_env.spec, budget)
+            members, optimiser = descend(model, optimiser, d_env.rows, indices, budget.steps, d_env.spec, budget)
             model = Ensemble(members, model.scaling)
         return model, optimiser, score(model, *examined, d_env.spec)
-    return _fit_until_it_stops_helping(model, optimiser, rows, bootstraps, examined, d_env.spec, budget, rng)
+    return _fit_until_it_stops_helping(model, optimiser, d_env.rows, bootstraps, examined, d_env.spec, budget, rng)
 
 
 def create_optimiser(model: Ensemble, learning_rate: float) -> optax.OptState:
@@ -105,32 +102,63 @@ def loss(member: Member, scaling: Scaling, batch: Transition, learn_termination:
     likelihood = jnp.mean(error**2 * jnp.exp(-normal.log_variance) + normal.log_variance)
     bounds = (not member.deterministic) * 0.01 * jnp.sum(member.max_log_variance - member.min_log_variance)
     layers = member.network.weights
-    decays = np.interp(np.linspace(0, 1, len(layers)), np.linspace(0, 1, len(WEIGHT_DECAY)), WEIGHT_DECAY)
-    decay = sum(float(d) * jnp.sum(w**2) / 2 for d, w in zip(decays, layers, strict=True))
+    decay = sum(own * jnp.sum(w**2) / 2 for own, w in zip(weight_decays(len(layers)), layers, strict=True))
     termination = jnp.mean(optax.sigmoid_binary_cross_entropy(normal.terminated_logit, batch.terminated))
     return likelihood + bounds + decay + learn_termination * termination
+
+
+def weight_decays(layers: int) -> list[float]:
+    """Of each layer."""
+    own = np.interp(np.linspace(0, 1, layers), np.linspace(0, 1, len(WEIGHT_DECAY)), WEIGHT_DECAY)
+    return [float(one) for one in own]
 
 
 def descend(
     model: Ensemble,
     optimiser: optax.OptState,
-    rows: jax.Array,
+    rows: np.ndarray,
     indices: np.ndarray,
     steps: int,
     spec: Spec,
     budget: Budget,
 ) -> tuple[Member, optax.OptState]:
     """`steps` Adam steps; step i of a member uses rows indices[member, i * batch : (i + 1) * batch]."""
-    chosen = jnp.asarray(indices)
+    if jax.default_backend() == "cpu":
+        from mbdp.models import fit_on_cpu
 
-    def one(member: int) -> tuple[Member, optax.OptState]:
-        return descend_one(member, model, optimiser, rows, chosen, steps, spec=spec, budget=budget)
+        return fit_on_cpu.descend(
+            model,
+            optimiser,
+            rows,
+            indices,
+            steps,
+            spec,
+            batch=budget.batch,
+            learning_rate=budget.learning_rate,
+            learn_termination=budget.learn_termination,
+            decays=weight_decays(len(model.members.network.weights)),
+        )
+    return descend_in_jax(model, optimiser, jnp.asarray(rows), jnp.asarray(indices), steps, spec, budget)
 
-    # Member by member, because the memory of one Adam fits into a core's cache and that of all does not.
-    return _stacked(*side_by_side(one, range(len(model))))
+
+def descend_in_jax(
+    model: Ensemble,
+    optimiser: optax.OptState,
+    rows: jax.Array,
+    indices: jax.Array,
+    steps: int,
+    spec: Spec,
+    budget: Budget,
+) -> tuple[Member, optax.OptState]:
+    """`descend` where there is an accelerator."""
+    fitted = [
+        descend_one(member, model, optimiser, rows, indices, steps, spec=spec, budget=budget)
+        for member in range(len(model))
+    ]
+    return _stacked(*fitted)
 
 
-@compiled_with_eigen(static_argnames=("spec", "budget"))
+@partial(jax.jit, static_argnames=("spec", "budget"))
 def descend_one(
     number: int,
     model: Ensemble,
@@ -187,7 +215,7 @@ def score(model: Ensemble, rows: jax.Array, weight: jax.Array, spec: Spec) -> Sc
 def _fit_until_it_stops_helping(
     model: Ensemble,
     optimiser: optax.OptState,
-    rows: jax.Array,
+    rows: np.ndarray,
     bootstraps: list[np.ndarray],
     examined: tuple[jax.Array, jax.Array],
     spec: Spec,

@@ -1,0 +1,87 @@
+"""Gradient steps of an ensemble by the kernels for a processor, as `fit.descend` has them."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from mbdp.kernels import fit_steps, layout
+from mbdp.kernels.fit_steps import HIGH, LOW, Scales, Settings
+from mbdp.models.ensemble import Ensemble, Member, Scaling
+from mbdp.parallel import side_by_side
+from mbdp.types import Spec
+
+STATES = 3  # of a member: its numbers, Adam's mean and mean square
+
+
+def descend(
+    model: Ensemble,
+    optimiser: optax.OptState,
+    rows: np.ndarray,
+    indices: np.ndarray,
+    steps: int,
+    spec: Spec,
+    *,
+    batch: int,
+    learning_rate: float,
+    learn_termination: bool,
+    decays: Sequence[float],
+) -> tuple[Member, optax.OptState]:
+    """`steps` steps of every member, `decays` of its layers' weights."""
+    first = jax.tree.map(lambda leaf: leaf[0], model.members)
+    settings = Settings(
+        observations=spec.observation_size,
+        actions=spec.action_size,
+        member=layout.shape_of(first.network),
+        deterministic=model.members.deterministic,
+        learn_termination=learn_termination,
+        learning_rate=float(learning_rate),
+        batch=batch,
+    )
+    adam, *rest = optimiser
+    states = [jax.tree.map(np.asarray, state) for state in (model.members, adam.mu, adam.nu)]
+    scales, count, of_layers = _scales(model.scaling), int(adam.count), np.asarray(decays, np.float32)
+    minibatches = indices[:, : steps * batch].astype(np.int32).reshape(len(model), steps, batch)
+
+    def one(number: int) -> tuple[Member, ...]:
+        own = [jax.tree.map(lambda leaf: leaf[number], state) for state in states]
+        network, bounds = _rows(own, settings)
+        room = fit_steps.room(settings)
+        fit_steps.descend(rows, minibatches[number], network, bounds, count, of_layers, scales, settings, room)
+        return tuple(_member(network[i], bounds[i], like) for i, like in enumerate(own))
+
+    fitted = side_by_side(one, range(len(model)))
+    members, mean, square = (jax.tree.map(_stacked, *own) for own in zip(*fitted, strict=True))
+    return members, (adam._replace(count=jnp.asarray(count + steps, jnp.int32), mu=mean, nu=square), *rest)
+
+
+def _rows(states: list[Member], settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+    """A member and what Adam knows of it, as the kernels have them."""
+    network = layout.zeros(STATES, layout.row_size(settings.member))
+    bounds = layout.zeros(STATES, 2, layout.padded(settings.member.outputs))
+    targets = settings.observations + 1
+    for i, state in enumerate(states):
+        layout.fill(network[i], state.network)
+        bounds[i, LOW, targets : 2 * targets] = state.min_log_variance
+        bounds[i, HIGH, targets : 2 * targets] = state.max_log_variance
+    return network, bounds
+
+
+def _member(network: np.ndarray, bounds: np.ndarray, like: Member) -> Member:
+    """The member that `_rows` wrote, as views."""
+    targets = len(like.min_log_variance)
+    low, high = (cast(jax.Array, bounds[which, targets : 2 * targets]) for which in (LOW, HIGH))
+    return Member(layout.view(network, like.network), low, high, like.deterministic)
+
+
+def _stacked(*leaves: np.ndarray) -> jax.Array:
+    return jnp.asarray(np.stack(leaves))
+
+
+def _scales(scaling: Scaling) -> Scales:
+    mean, deviation = np.asarray(scaling.input_mean), np.asarray(scaling.input_std)
+    target_mean, target_deviation = np.asarray(scaling.target_mean), np.asarray(scaling.target_std)
+    return Scales(mean, 1 / deviation, target_mean, 1 / target_deviation)
