@@ -62,15 +62,30 @@ def rollout(model: Ensemble, actor: MLP, starts: np.ndarray, *, horizon: int, pl
     rngs = np.random.default_rng(np.asarray(jax.random.key_data(key_host))).spawn(blocks)
     shape, spec = (horizon, len(starts), samples), Spec(starts.shape[-1], len(actor.biases[-1]) // 2)
     imagined = Imagined(np.empty((*shape, spec.row_width), np.float32), np.empty(shape, bool), np.empty(shape, bool))
+    parts = np.split(filled, blocks)
+    if jax.default_backend() == "cpu":
+        from mbdp import rollout_on_cpu
+
+        networks = rollout_on_cpu.Imagination(model, actor, spec)
+        rng_member = np.random.default_rng(np.asarray(jax.random.key_data(key_member)))
+        one_member = rng_member.integers(len(model), size=horizon)
+
+        def steps(number: int) -> Iterator[Imagined]:
+            return rollout_on_cpu.rollout_block(networks, parts[number], rngs[number], samples, plan, one_member)
+    else:
+        keys_member, keys = _several(key_member, horizon), _several(key_blocks, blocks)
+
+        def steps(number: int) -> Iterator[Imagined]:
+            return rollout_block_in_jax(
+                model, actor, parts[number], keys[number], rngs[number], samples, plan, keys_member
+            )
 
     def imagine(number: int) -> None:
         own = slice(number * states, min((number + 1) * states, len(starts)))
-        block = parts[number], keys[number], rngs[number]
-        for depth, step in enumerate(_rollout_block(model, actor, *block, samples, plan, keys_member)):
+        for depth, step in enumerate(steps(number)):
             for whole, part in zip(imagined, step, strict=True):
                 whole[depth, own] = part[: own.stop - own.start]
 
-    keys_member, keys, parts = _several(key_member, horizon), _several(key_blocks, blocks), np.split(filled, blocks)
     side_by_side(imagine, range(blocks))
     return imagined
 
@@ -90,7 +105,7 @@ def surviving_rows(imagined: Imagined, spec: Spec, plan: Plan, *, discount: floa
     return imagined.rows[mask.reshape(valid.shape)]
 
 
-def _rollout_block(
+def rollout_block_in_jax(
     model: Ensemble,
     actor: MLP,
     starts: np.ndarray,
@@ -108,14 +123,19 @@ def _rollout_block(
         # At depth 0 all samples are in one state, of which the actor says the same.
         outputs = [_act(actor, observation, i) for i in range(actions if depth else 1)]
         output = np.broadcast_to(np.stack(outputs, axis=1), (*shape, outputs[0].shape[-1]))
-        # NumPy draws all of these in a fraction of the time that XLA takes.
-        noise = Noise(
-            of_model=rng.standard_normal((*shape, observation.shape[-1] + 1), np.float32),
-            of_policy=rng.standard_normal((len(starts), actions, output.shape[-1] // 2), np.float32),
-            order=rng.permutation(len(starts) * actions),
-        )
+        spec = Spec(observation.shape[-1], output.shape[-1] // 2)
+        noise = drawn_noise(rng, shape, spec, actions=actions)
         observation, alive, step = imagine(model, output, observation, alive, noise, plan=plan, keys=keys)
         yield Imagined(*map(np.asarray, step))
+
+
+def drawn_noise(rng: np.random.Generator, shape: tuple[int, int], spec: Spec, *, actions: int) -> Noise:
+    """Of so many states and samples, of which so many have actions of their own; NumPy is faster at it than XLA."""
+    return Noise(
+        of_model=rng.standard_normal((*shape, spec.observation_size + 1), np.float32),
+        of_policy=rng.standard_normal((shape[0], actions, spec.action_size), np.float32),
+        order=rng.permutation(shape[0] * actions),
+    )
 
 
 @compiled_with_eigen()

@@ -9,7 +9,7 @@ from mbdp.kernels.compiling import compiled, in_widest_vectors, inlined, keep_ap
 from mbdp.kernels.denormals import flush_denormals, restore
 from mbdp.kernels.elementary import exp
 from mbdp.kernels.layout import Shape, row_size, zeros
-from mbdp.kernels.networks import SMOOTH, START, Bench, Memory, Step, bench, forward, learn, memory
+from mbdp.kernels.networks import SMOOTH, SMOOTH_ONCE, START, Bench, Memory, Step, bench, forward, learn, memory
 from mbdp.kernels.products import COLUMNS
 
 BLOCK = 256  # rows that go through a member and back before the next ones do, so that they stay in the cache
@@ -103,6 +103,26 @@ def descend(rows, indices, network, bounds, count, decays, scales, settings, roo
                 own, slope = bounds[:, which], room.slope_bounds[which]
                 adam.descend(own[NUMBERS], own[MEAN], own[SQUARE], slope, 0, len(slope), rate, of_square, ZERO)
     restore(float_mode)
+
+
+@compiled
+def examine(rows, network, scales, settings, room):  # type: ignore[no-untyped-def]
+    """Sums over all rows of the distance from the predicted to the real next observation, and of the mean square."""
+    float_mode = flush_denormals()
+    o, distance, squares = settings.observations, 0.0, 0.0
+    for first in range(0, len(rows), settings.batch):
+        chosen = np.arange(first, min(first + settings.batch, len(rows)))
+        _gather(rows, chosen, scales, settings, room)
+        forward(network, settings.member, SMOOTH_ONCE, room.x, START, len(chosen), room.kept, START, room.bench)
+        for i in range(len(chosen)):
+            of_row = ZERO
+            for j in range(o):
+                of_row += (room.kept.out[i, j] - room.target[i, j]) ** 2
+            of_reward = room.kept.out[i, o] - room.target[i, o]
+            distance += np.sqrt(of_row)
+            squares += (of_row + of_reward * of_reward) / np.float32(o + 1)
+    restore(float_mode)
+    return distance, squares
 
 
 @inlined

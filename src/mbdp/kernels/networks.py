@@ -12,7 +12,8 @@ from mbdp.kernels.products import ROWS, address, learn_transposed, multiply, mul
 
 # Of NumPy's types, because Numba would compile a function anew for every constant of Python's that it is given.
 START, YES, NO = np.int64(0), np.bool_(True), np.bool_(False)
-RECTIFIED, NORMALISED, SMOOTH = (np.int64(i) for i in range(3))  # hidden layers: ReLU, normalised and ReLU, SiLU
+# Hidden layers: ReLU, normalised and ReLU, SiLU, SiLU without a way back.
+RECTIFIED, NORMALISED, SMOOTH, SMOOTH_ONCE = (np.int64(i) for i in range(4))
 TINY = np.float32(1e-6)
 ZERO, ONE = np.float32(0), np.float32(1)
 
@@ -74,7 +75,7 @@ def forward(network, shape, kind, x, first, rows, kept, at, bench):  # type: ign
     below, below_row = address(x) + 4 * first * x.shape[1], x.shape[1]
     for layer in range(hidden_layers):
         inputs, outputs = layer_sizes(shape, layer)
-        place, depth = layer_at(shape, layer), real_inputs if layer == 0 else inputs
+        place, depth = layer_at(shape, layer), real_inputs if layer == 0 else width
         weight, hidden = address(network) + 4 * place, kept.hidden[layer]
         target, bias = address(hidden) + 4 * at * outputs, weight + 4 * inputs * outputs
         pack(weight, outputs, depth, outputs, packed)
@@ -84,6 +85,8 @@ def forward(network, shape, kind, x, first, rows, kept, at, bench):  # type: ign
             _normalise(hidden, kept.inner[layer], kept.inverse[layer], scale, scale[outputs:], at, rows, width)
         elif kind == SMOOTH:
             _smooth(hidden, kept.inner[layer], at, rows)
+        elif kind == SMOOTH_ONCE:
+            _smooth_once(hidden, at, rows)
         else:
             _rectify(hidden, at, rows)
         below, below_row = target, outputs
@@ -93,9 +96,9 @@ def forward(network, shape, kind, x, first, rows, kept, at, bench):  # type: ign
         _forward_to_one(network[place:], kept.hidden[-1], kept.out, at, rows, bench.strips)
     else:
         weight, target = address(network) + 4 * place, address(kept.out) + 4 * at * outputs
-        pack(weight, outputs, inputs, outputs, packed)
+        pack(weight, outputs, width, outputs, packed)
         bias = weight + 4 * inputs * outputs
-        multiply(below, below_row, 1, count, inputs, packed, bias, outputs, target, outputs)
+        multiply(below, below_row, 1, count, width, packed, bias, outputs, target, outputs)
 
 
 @inlined
@@ -127,7 +130,7 @@ def _back(  # type: ignore[no-untyped-def]
     network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, of_weights, of_inputs, learns, step, bench
 ):
     keep_apart()
-    _, width, hidden_layers, real_outputs = shape
+    real_inputs, width, hidden_layers, real_outputs = shape
     count, packed = (rows + ROWS - 1) // ROWS * ROWS, address(bench.packed)
     place, slope, slope_at = START, slope_out, at
     for layer in range(hidden_layers, -1, -1):
@@ -151,7 +154,8 @@ def _back(  # type: ignore[no-untyped-def]
                 place = 1 - place
             if of_weights:
                 below, below_at = (kept.hidden[layer - 1], at) if layer else (x, first)
-                _of_matrix(below, below_at, slope, slope_at, rows, network, gradient, begin, inputs, outputs,
+                units = ((width if layer else real_inputs) + ROWS - 1) // ROWS * ROWS  # the rest is padding
+                _of_matrix(below, below_at, slope, slope_at, rows, network, gradient, begin, units, outputs,
                            add, learns, step, layer, bench)  # fmt: skip
                 _add_rows(slope, slope_at, rows, gradient[begin + inputs * outputs :], outputs, add)
         if learns:
@@ -180,7 +184,7 @@ def _back(  # type: ignore[no-untyped-def]
 
 @inlined
 def _of_matrix(  # type: ignore[no-untyped-def]
-    below, below_at, slope, slope_at, rows, network, gradient, begin, inputs, outputs, add, learns, step, layer, bench
+    below, below_at, slope, slope_at, rows, network, gradient, begin, units, outputs, add, learns, step, layer, bench
 ):
     """The gradient of a layer's matrix, or Adam's step along it."""
     packed, strips, below_row, slope_row = address(bench.packed), address(bench.strips), below.shape[1], slope.shape[1]
@@ -189,12 +193,12 @@ def _of_matrix(  # type: ignore[no-untyped-def]
     if learns:
         numbers = address(network)
         learn_transposed(
-            at_below, below_row, inputs, rows, strips, packed, outputs, at_gradient if add else START,
+            at_below, below_row, units, rows, strips, packed, outputs, at_gradient if add else START,
             numbers + 4 * begin, outputs, address(step.mean) - numbers, address(step.square) - numbers,
             step.rate, step.of_square, step.decays[layer],
         )  # fmt: skip
     else:
-        multiply_transposed(at_below, below_row, inputs, rows, strips, packed, outputs, at_gradient, outputs, add)
+        multiply_transposed(at_below, below_row, units, rows, strips, packed, outputs, at_gradient, outputs, add)
 
 
 @inlined
@@ -221,6 +225,16 @@ def _smooth(x, slope, at, rows):  # type: ignore[no-untyped-def]
             share = ONE / (ONE + exp(-x[i, j]))
             x[i, j] *= share
             slope[i, j] = share + x[i, j] * (ONE - share)
+
+
+@inlined
+def _smooth_once(x, at, rows):  # type: ignore[no-untyped-def]
+    """SiLU alone."""
+    keep_apart()
+    in_widest_vectors()
+    for i in range(at, at + rows):
+        for j in range(x.shape[1]):
+            x[i, j] /= ONE + exp(-x[i, j])
 
 
 @inlined

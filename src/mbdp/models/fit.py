@@ -185,7 +185,7 @@ def descend_one(
     return jax.lax.fori_loop(0, steps, step, start)
 
 
-def examination(rows: np.ndarray, held_out: np.ndarray, rng: np.random.Generator) -> tuple[jax.Array, jax.Array]:
+def examination(rows: np.ndarray, held_out: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Rows to judge members by, some of those held out, and their weights.
 
     Filled up to a fixed size with rows of no weight, so that nothing recompiles as data grows.
@@ -193,12 +193,21 @@ def examination(rows: np.ndarray, held_out: np.ndarray, rng: np.random.Generator
     chosen = rng.permutation(held_out)[:HELD_OUT_ENOUGH]
     full = np.zeros((HELD_OUT_ENOUGH, rows.shape[1]), np.float32)
     full[: len(chosen)] = rows[chosen]
-    return jnp.asarray(full), jnp.asarray(np.arange(HELD_OUT_ENOUGH) < len(chosen), jnp.float32)
+    return full, (np.arange(HELD_OUT_ENOUGH) < len(chosen)).astype(np.float32)
+
+
+def score(model: Ensemble, rows: np.ndarray, weight: np.ndarray, spec: Spec) -> Score:
+    """Each member's error on those of the rows that have a weight of 1 and not of 0."""
+    if jax.default_backend() == "cpu":
+        from mbdp.models import fit_on_cpu
+
+        return Score(*fit_on_cpu.score(model, rows[weight > 0], spec))
+    return score_in_jax(model, jnp.asarray(rows), jnp.asarray(weight), spec)
 
 
 @partial(jax.jit, static_argnames="spec")
-def score(model: Ensemble, rows: jax.Array, weight: jax.Array, spec: Spec) -> Score:
-    """Each member's error on `rows`, averaged with `weight`."""
+def score_in_jax(model: Ensemble, rows: jax.Array, weight: jax.Array, spec: Spec) -> Score:
+    """`score` where there is an accelerator."""
     batch = unpack(rows, spec)
     targets = scaled_targets(model.scaling, batch)
 
@@ -217,7 +226,7 @@ def _fit_until_it_stops_helping(
     optimiser: optax.OptState,
     rows: np.ndarray,
     bootstraps: list[np.ndarray],
-    examined: tuple[jax.Array, jax.Array],
+    examined: tuple[np.ndarray, np.ndarray],
     spec: Spec,
     budget: Budget,
     rng: np.random.Generator,

@@ -31,23 +31,14 @@ def descend(
     decays: Sequence[float],
 ) -> tuple[Member, optax.OptState]:
     """`steps` steps of every member, `decays` of its layers' weights."""
-    first = jax.tree.map(lambda leaf: leaf[0], model.members)
-    settings = Settings(
-        observations=spec.observation_size,
-        actions=spec.action_size,
-        member=layout.shape_of(first.network),
-        deterministic=model.members.deterministic,
-        learn_termination=learn_termination,
-        learning_rate=float(learning_rate),
-        batch=batch,
-    )
     adam, *rest = optimiser
     states = [jax.tree.map(np.asarray, state) for state in (model.members, adam.mu, adam.nu)]
+    settings = _settings(states[0], spec, batch=batch, learning_rate=learning_rate, learn_termination=learn_termination)
     scales, count, of_layers = _scales(model.scaling), int(adam.count), np.asarray(decays, np.float32)
     minibatches = indices[:, : steps * batch].astype(np.int32).reshape(len(model), steps, batch)
 
     def one(number: int) -> tuple[Member, ...]:
-        own = [jax.tree.map(lambda leaf: leaf[number], state) for state in states]
+        own = [_one(state, number) for state in states]
         network, bounds = _rows(own, settings)
         room = fit_steps.room(settings)
         fit_steps.descend(rows, minibatches[number], network, bounds, count, of_layers, scales, settings, room)
@@ -56,6 +47,38 @@ def descend(
     fitted = side_by_side(one, range(len(model)))
     members, mean, square = (jax.tree.map(_stacked, *own) for own in zip(*fitted, strict=True))
     return members, (adam._replace(count=jnp.asarray(count + steps, jnp.int32), mu=mean, nu=square), *rest)
+
+
+def score(model: Ensemble, rows: np.ndarray, spec: Spec) -> tuple[jax.Array, jax.Array]:
+    """Each member's mean distance and mean squared error on these rows."""
+    members, scales = jax.tree.map(np.asarray, model.members), _scales(model.scaling)
+    settings = _settings(members, spec, batch=fit_steps.BLOCK)
+
+    def one(number: int) -> tuple[float, float]:
+        network = layout.zeros(layout.row_size(settings.member))
+        layout.fill(network, _one(members, number).network)
+        return fit_steps.examine(rows, network, scales, settings, fit_steps.room(settings))
+
+    sums = jnp.asarray(side_by_side(one, range(len(model))), jnp.float32)
+    return sums[:, 0] / len(rows), sums[:, 1] / len(rows)
+
+
+def _settings(
+    members: Member, spec: Spec, *, batch: int, learning_rate: float = 0.0, learn_termination: bool = False
+) -> Settings:
+    return Settings(
+        observations=spec.observation_size,
+        actions=spec.action_size,
+        member=layout.shape_of(_one(members, 0).network),
+        deterministic=members.deterministic,
+        learn_termination=learn_termination,
+        learning_rate=float(learning_rate),
+        batch=batch,
+    )
+
+
+def _one(members: Member, number: int) -> Member:
+    return jax.tree.map(lambda leaf: leaf[number], members)
 
 
 def _rows(states: list[Member], settings: Settings) -> tuple[np.ndarray, np.ndarray]:
