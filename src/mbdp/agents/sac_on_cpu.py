@@ -63,11 +63,13 @@ def update(
     actor[AVERAGED] = share * actor[NUMBERS] + (1 - share) * actor[AVERAGED]
     steps = len(minibatches) // actor_every
 
+    as_actor, as_critic = layout.reader(agent.actor), layout.reader(agent.critic[0])
+
     def actor_row(state: int) -> MLP:
-        return layout.view(actor[state], agent.actor)
+        return as_actor(actor[state])
 
     def critic_rows(state: int) -> tuple[MLP, ...]:
-        return tuple(layout.view(critics[i * STATES + state], agent.critic[i]) for i in range(PARTS))
+        return tuple(as_critic(row) for row in by_critic[:, state])
 
     trained = dataclasses.replace(
         agent,
@@ -88,10 +90,9 @@ def _rows(networks: list[MLP]) -> np.ndarray:
     shape = len(networks), layout.row_size(layout.shape_of(networks[0]))
     leaves = [leaf for network in networks for leaf in jax.tree.leaves(network)]
     shared = layout.leaves_share(leaves, shape)
-    rows = layout.zeros(*shape)
     if shared is not None:
-        rows[:] = shared
-        return rows
+        return layout.copy(shared)
+    rows = layout.zeros(*shape)
     for row, network in zip(rows, networks, strict=True):
         layout.fill(row, network)
     return rows

@@ -1,7 +1,8 @@
 """Networks as rows of numbers: every matrix padded with zeros to whole tiles, biases and normalisation behind it."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +18,14 @@ LINE = 64  # bytes of the cache that are fetched at once; a vector across two of
 def zeros(*shape: int) -> np.ndarray:
     """Numbers that begin at a line of the cache."""
     return _aligned(np.zeros(4 * math.prod(shape) + LINE, np.uint8), shape)
+
+
+def copy(numbers: np.ndarray) -> np.ndarray:
+    """The same numbers, beginning at a line of the cache."""
+    # Not from `zeros`: new pages from the system would take longer than the copy.
+    copied = _aligned(np.empty(numbers.nbytes + LINE, np.uint8), numbers.shape)
+    copied[...] = numbers
+    return copied
 
 
 def _aligned(buffer: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -54,6 +63,7 @@ def layer_sizes(shape, layer):  # type: ignore[no-untyped-def]
     return padded(inputs if layer == 0 else width), padded(outputs if layer == depth else width)
 
 
+@cache
 def row_size(shape: Shape) -> int:
     """Numbers in a network's row."""
     inputs, outputs = layer_sizes(shape, shape.depth)
@@ -75,26 +85,34 @@ def fill(row: np.ndarray, network: MLP) -> None:
             place[...] = value
 
 
-def view(row: np.ndarray, like: MLP) -> MLP:
-    """The network that a row holds, as views of it."""
-    names = ("weights", "biases", "scales", "offsets")  # in the order of a network's leaves
-    places = zip(names, _places(row, shape_of(like)), strict=True)
-    leaves = [leaf for name, own in places for leaf in own[: len(getattr(like, name))]]
-    return jax.tree.unflatten(jax.tree.structure(like), leaves)
+def reader(like: MLP) -> Callable[[np.ndarray], MLP]:
+    """A function from a row to the network that it holds, of this one's shape, as views."""
+    structure, shape = jax.tree.structure(like), shape_of(like)
+    counts = [len(leaves) for leaves in (like.weights, like.biases, like.scales, like.offsets)]
+
+    def read(row: np.ndarray) -> MLP:
+        leaves = [leaf for own, count in zip(_places(row, shape), counts, strict=True) for leaf in own[:count]]
+        return jax.tree.unflatten(structure, leaves)
+
+    return read
 
 
-def _places(row: np.ndarray, shape: Shape) -> Iterator[list[np.ndarray]]:
-    """Views of all matrices, then all biases, scales and offsets, without their padding."""
-    sizes: Sequence[int] = [shape.inputs, *[shape.width] * shape.depth, shape.outputs]
-    matrices, vectors = [], ([], [], [])  # type: ignore[var-annotated]
-    for layer in range(shape.depth + 1):
-        at, (inputs, outputs) = int(layer_at(shape, layer)), layer_sizes(shape, layer)
+def _places(row: np.ndarray, shape: Shape) -> list[list[np.ndarray]]:
+    """Views of all matrices, then all biases, scales and offsets, in the order of a network's leaves, unpadded."""
+    places: list[list[np.ndarray]] = [[], [], [], []]
+    for at, inputs, outputs, real_inputs, real_outputs in _layers(shape):
         block = row[at : at + (inputs + 3) * outputs].reshape(inputs + 3, outputs)
-        matrices.append(block[: sizes[layer], : sizes[layer + 1]])
-        for i, own in enumerate(vectors):
-            own.append(block[inputs + i, : sizes[layer + 1]])
-    yield matrices
-    yield from vectors
+        places[0].append(block[:real_inputs, :real_outputs])
+        for i in range(3):
+            places[1 + i].append(block[inputs + i, :real_outputs])
+    return places
+
+
+@cache
+def _layers(shape: Shape) -> list[tuple[int, int, int, int, int]]:
+    """Where each layer begins, its padded and its real sizes."""
+    sizes, layers = [shape.inputs, *[shape.width] * shape.depth, shape.outputs], range(shape.depth + 1)
+    return [(int(layer_at(shape, i)), *layer_sizes(shape, i), sizes[i], sizes[i + 1]) for i in layers]
 
 
 def leaves_share(leaves: Sequence[Any], shape: tuple[int, ...]) -> np.ndarray | None:

@@ -97,7 +97,7 @@ def _member(network: np.ndarray, bounds: np.ndarray, like: Member) -> Member:
     """The member that `_rows` wrote, as views."""
     targets = len(like.min_log_variance)
     low, high = (cast(jax.Array, bounds[which, targets : 2 * targets]) for which in (LOW, HIGH))
-    return Member(layout.view(network, like.network), low, high, like.deterministic)
+    return Member(layout.reader(like.network)(network), low, high, like.deterministic)
 
 
 def _stacked(*leaves: np.ndarray) -> jax.Array:
