@@ -1,6 +1,7 @@
 """Branched rollouts of a policy inside an ensemble, and which of their samples survive rollout dropout."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -8,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdp.agents.sac import squash
-from mbdp.compiling import compiled_with_eigen
 from mbdp.dropout import rollout_dropout
 from mbdp.models.ensemble import Ensemble, Normal, predict, sample
 from mbdp.networks import MLP
@@ -138,13 +138,13 @@ def drawn_noise(rng: np.random.Generator, shape: tuple[int, int], spec: Spec, *,
     )
 
 
-@compiled_with_eigen()
+@jax.jit
 def _act(actor: MLP, observation: jax.Array, sample: int) -> jax.Array:
     """The actor's output for one sample of every state: (state, ...)."""
     return actor(observation[:, sample])
 
 
-@compiled_with_eigen(static_argnames="plan")
+@partial(jax.jit, static_argnames="plan")
 def _imagine_rows(
     model: Ensemble,
     output: jax.Array,
@@ -172,7 +172,7 @@ def _imagine_rows(
     return following.reshape(observation.shape), alive & ~terminated.reshape(shape), step
 
 
-@compiled_with_eigen(static_argnames="plan")
+@partial(jax.jit, static_argnames="plan")
 def _imagine_members(
     model: Ensemble,
     output: jax.Array,
