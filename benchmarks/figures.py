@@ -23,6 +23,7 @@ FIGURES = {
     "inverted_pendulum.png": {name: f"inverted_pendulum/{name.lower()}" for name in SYSTEMS},
     "hopper.png": {
         "default (4 + 1 updates)": "hopper/default",
+        "default, averaged weights": "hopper/default_averaged",
         "8 + 4 updates": "hopper/eight_updates",
         "paper (20 + 20 updates)": "hopper/paper",
     },

@@ -15,7 +15,7 @@ from benchmarks.speed.settings import KEPT
 from mbdp.config import Config, preset
 from mbdp.dropout import model_dropout
 from mbdp.envs.tasks import make, spec_of
-from mbdp.models.fit import PATIENCE
+from mbdp.models.fit import HELD_OUT_ENOUGH, HELD_OUT_SHARE, PATIENCE
 from mbdp.types import Spec
 
 ASSUMED_EPOCHS, FEWEST_EPOCHS = 10, 1 + PATIENCE  # of a fit that stops early
@@ -133,7 +133,13 @@ def _whole_run(config: Config, spec: Spec) -> float:
 
 
 def _fit_steps(config: Config, step: int, epochs: int) -> int:
-    return config.fit_steps or epochs * step // config.fit_batch
+    return config.fit_steps or epochs * _training_rows(step) // config.fit_batch
+
+
+def _training_rows(step: int) -> int:
+    """Samples that are not held out, on average, as `fit.split` has it."""
+    share = np.minimum(HELD_OUT_SHARE, HELD_OUT_ENOUGH / np.arange(1, step + 1))
+    return step - int(share.sum())
 
 
 def _milliseconds(bench: dict[str, Any], part: str) -> float:

@@ -36,9 +36,14 @@ def table(report: dict[str, Any]) -> str:
             share = f"{found['share_of_limit']:.0%}" if name == OURS and part != "acting" else ""
             ratio = f"{faster[1]:.2f} ({faster[0]:.2f} to {faster[2]:.2f})" if faster else ""
             lines.append(
-                f"| {part}, per {found['unit']} | {name} | {middle:.3g} ({low:.3g} to {high:.3g}) | {ratio} | {share} |"
+                f"| {part}, per {found['unit']} | {name} | {_three_digits(middle)} ({_three_digits(low)} to "
+                f"{_three_digits(high)}) | {ratio} | {share} |"
             )
     about = report["machine"]
     hardware = f"{about['processor']}, {about['cores']} cores, {about['memory_gb']} GB"
     lines.append(f"\n{hardware}; {about['system']}; load before: {about['load_before']}")
     return "\n".join(lines)
+
+
+def _three_digits(number: float) -> str:
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
