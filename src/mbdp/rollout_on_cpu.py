@@ -8,9 +8,9 @@ import numpy as np
 
 from mbdp.dropout import rollout_dropout
 from mbdp.kernels import imagination, layout
-from mbdp.kernels.fit_steps import HIGH, LOW
 from mbdp.kernels.imagination import Scales, Settings
 from mbdp.models.ensemble import Ensemble
+from mbdp.models.fit_on_cpu import one_of, rows_of
 from mbdp.networks import MLP
 from mbdp.replay import unpack
 from mbdp.rollout import Imagined, Plan, drawn_noise
@@ -21,25 +21,18 @@ class Imagination:
     """An ensemble and an actor as the kernels have them."""
 
     def __init__(self, model: Ensemble, actor: MLP, spec: Spec):
-        arrays = jax.tree.map(np.asarray, model.members)
-        members = [jax.tree.map(lambda leaf, i=i: leaf[i], arrays) for i in range(len(model))]
+        members = jax.tree.map(np.asarray, model.members)
         self.spec = spec
         self.settings = Settings(
             observations=spec.observation_size,
             actions=spec.action_size,
             actor=layout.shape_of(actor),
-            member=layout.shape_of(members[0].network),
+            member=layout.shape_of(one_of(members, 0).network),
             deterministic=model.members.deterministic,
         )
         self.actor = layout.zeros(layout.row_size(self.settings.actor))
         layout.fill(self.actor, actor)
-        self.members = layout.zeros(len(model), layout.row_size(self.settings.member))
-        self.bounds = layout.zeros(len(model), 2, layout.padded(self.settings.member.outputs))
-        targets = slice(spec.observation_size + 1, 2 * (spec.observation_size + 1))
-        for i, member in enumerate(members):
-            layout.fill(self.members[i], member.network)
-            self.bounds[i, LOW, targets] = member.min_log_variance
-            self.bounds[i, HIGH, targets] = member.max_log_variance
+        self.members, self.bounds = rows_of([one_of(members, number) for number in range(len(model))])
         scaling = jax.tree.map(np.asarray, model.scaling)
         self.scales = Scales(
             scaling.input_mean,

@@ -14,8 +14,6 @@ from mbdp.models.ensemble import Ensemble, Member, Scaling
 from mbdp.parallel import side_by_side
 from mbdp.types import Spec
 
-STATES = 3  # of a member: its numbers, Adam's mean and mean square
-
 
 def descend(
     model: Ensemble,
@@ -38,8 +36,8 @@ def descend(
     minibatches = indices[:, : steps * batch].astype(np.int32).reshape(len(model), steps, batch)
 
     def one(number: int) -> tuple[Member, ...]:
-        own = [_one(state, number) for state in states]
-        network, bounds = _rows(own, settings)
+        own = [one_of(state, number) for state in states]  # its numbers, Adam's mean and mean square
+        network, bounds = rows_of(own)
         room = fit_steps.room(settings)
         fit_steps.descend(rows, minibatches[number], network, bounds, count, of_layers, scales, settings, room)
         return tuple(_member(network[i], bounds[i], like) for i, like in enumerate(own))
@@ -56,7 +54,7 @@ def score(model: Ensemble, rows: np.ndarray, spec: Spec) -> tuple[jax.Array, jax
 
     def one(number: int) -> tuple[float, float]:
         network = layout.zeros(layout.row_size(settings.member))
-        layout.fill(network, _one(members, number).network)
+        layout.fill(network, one_of(members, number).network)
         return fit_steps.examine(rows, network, scales, settings, fit_steps.room(settings))
 
     sums = jnp.asarray(side_by_side(one, range(len(model))), jnp.float32)
@@ -69,7 +67,7 @@ def _settings(
     return Settings(
         observations=spec.observation_size,
         actions=spec.action_size,
-        member=layout.shape_of(_one(members, 0).network),
+        member=layout.shape_of(one_of(members, 0).network),
         deterministic=members.deterministic,
         learn_termination=learn_termination,
         learning_rate=float(learning_rate),
@@ -77,24 +75,25 @@ def _settings(
     )
 
 
-def _one(members: Member, number: int) -> Member:
+def one_of(members: Member, number: int) -> Member:
+    """A member of those that are stacked."""
     return jax.tree.map(lambda leaf: leaf[number], members)
 
 
-def _rows(states: list[Member], settings: Settings) -> tuple[np.ndarray, np.ndarray]:
-    """A member and what Adam knows of it, as the kernels have them."""
-    network = layout.zeros(STATES, layout.row_size(settings.member))
-    bounds = layout.zeros(STATES, 2, layout.padded(settings.member.outputs))
-    targets = settings.observations + 1
-    for i, state in enumerate(states):
-        layout.fill(network[i], state.network)
-        bounds[i, LOW, targets : 2 * targets] = state.min_log_variance
-        bounds[i, HIGH, targets : 2 * targets] = state.max_log_variance
+def rows_of(members: list[Member]) -> tuple[np.ndarray, np.ndarray]:
+    """Members, or what Adam knows of them, as the kernels have them: (member, number) and (member, bound, output)."""
+    shape, targets = layout.shape_of(members[0].network), len(members[0].min_log_variance)
+    network = layout.zeros(len(members), layout.row_size(shape))
+    bounds = layout.zeros(len(members), 2, layout.padded(shape.outputs))
+    for i, member in enumerate(members):
+        layout.fill(network[i], member.network)
+        bounds[i, LOW, targets : 2 * targets] = member.min_log_variance
+        bounds[i, HIGH, targets : 2 * targets] = member.max_log_variance
     return network, bounds
 
 
 def _member(network: np.ndarray, bounds: np.ndarray, like: Member) -> Member:
-    """The member that `_rows` wrote, as views."""
+    """The member that `rows_of` wrote, as views."""
     targets = len(like.min_log_variance)
     low, high = (cast(jax.Array, bounds[which, targets : 2 * targets]) for which in (LOW, HIGH))
     return Member(layout.reader(like.network)(network), low, high, like.deterministic)
