@@ -29,6 +29,17 @@ def test_early_stopping_learns_a_linear_system():
     assert (np.asarray(scores.mse) < 0.02).all()
 
 
+def test_with_a_longest_epoch_early_stopping_looks_that_often():
+    data = linear_system(500)  # whole epochs have seven steps
+    model = ensemble.create(data.spec, members=3, width=32, depth=2, key=jax.random.key(0))
+    taken = []
+    for longest in (0, 5, 1000):
+        budget = EARLY._replace(longest_epoch=longest, learning_rate=0.0)  # nothing ever helps: five epochs
+        _, optimiser, _ = fit(model, create_optimiser(model, 1e-3), data, budget, seed=0, rng=np.random.default_rng(0))
+        taken.append(int(optimiser[0].count))
+    assert taken == [35, 25, 35]
+
+
 def test_early_stopping_never_returns_worse_weights_than_it_was_given():
     data = linear_system(500)
     model = ensemble.create(data.spec, members=3, width=32, depth=2, key=jax.random.key(0))

@@ -27,6 +27,7 @@ class Budget(NamedTuple):
     batch: int
     learning_rate: float
     learn_termination: bool
+    longest_epoch: int = 0  # steps between two looks at the hold-out error, with early stopping; 0 is a whole epoch
 
 
 class Score(NamedTuple):
@@ -233,8 +234,8 @@ def _fit_until_it_stops_helping(
 ) -> tuple[Ensemble, optax.OptState, Score]:
     """Epochs until no member's hold-out error has improved by 1 % for 5 of them; each member's best weights win."""
     capacity = -(-len(rows) // budget.batch) * budget.batch
-    steps = -(-max(map(len, bootstraps)) // budget.batch)
-    steps = min(steps, capacity // budget.batch)
+    steps = min(-(-max(map(len, bootstraps)) // budget.batch), capacity // budget.batch)
+    steps = min(steps, budget.longest_epoch or steps)
     indices = np.zeros((len(model), capacity), np.int32)
     best, best_mse, idle = model.members, score(model, *examined, spec).mse, 0
     while idle < PATIENCE:
