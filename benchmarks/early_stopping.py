@@ -42,7 +42,7 @@ def main() -> None:
     begin = args.samples - args.fits * EVERY
     model, optimiser = begun(real, begin, about["config"])
     report: dict[str, Any] = {"command": "python -m benchmarks.early_stopping", "env": about["env"], "fits": {}}
-    report |= {"machine": machine(), "samples": [begin + i * EVERY for i in range(args.fits)]}
+    report |= {"machine": machine(), "samples": [begin + (i + 1) * EVERY for i in range(args.fits)]}
     for rule, longest in RULES.items():
         print(rule, flush=True)
         report["fits"][rule] = refitted(model, optimiser, real, report["samples"], about["config"], longest)

@@ -121,7 +121,7 @@ _received: list[Any] = []
 
 
 def _receive(shipped: bytes, counts: Any) -> None:
-    policies, make = pickle.loads(shipped)
+    policies, make = pickle.loads(shipped)  # bytes that the parent process has just made, never a file's
     _received[:] = policies, Worlds(make), counts
 
 
