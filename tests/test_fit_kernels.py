@@ -1,14 +1,12 @@
 """Fits by the kernels for a processor, beside those of JAX."""
 
-from typing import Any
-
 import jax
 import numpy as np
 import pytest
 
 from mbdp.models import ensemble, fit, fit_on_cpu
 from mbdp.models.ensemble import Ensemble
-from mbdp.models.fit import Budget, create_optimiser, scaling_of, weight_decays
+from mbdp.models.fit import Budget, create_optimiser, scaling_of
 from mbdp.types import Spec
 
 SPEC, MEMBERS, STEPS = Spec(5, 2), 3, 6
@@ -82,8 +80,8 @@ def test_a_fit_leaves_what_it_was_given_as_it_was():
     optimiser = create_optimiser(one, 1e-3)
     copies = jax.tree.map(lambda x: np.array(x, copy=True), (one, optimiser))
     indices = np.zeros((MEMBERS, STEPS * 16), np.int32)
-    settings: dict[str, Any] = {"batch": 16, "learning_rate": 1e-3, "learn_termination": True}
-    fit_on_cpu.descend(one, optimiser, rows(), indices, STEPS, SPEC, **settings, decays=weight_decays(3))
+    budget = Budget(STEPS, STEPS, 16, 1e-3, learn_termination=True)
+    fit_on_cpu.descend(one, optimiser, rows(), indices, STEPS, SPEC, budget)
     for a, b in zip(jax.tree.leaves((one, optimiser)), jax.tree.leaves(copies), strict=True):
         np.testing.assert_array_equal(a, b)
 

@@ -127,18 +127,7 @@ def descend(
     if jax.default_backend() == "cpu":
         from mbdp.models import fit_on_cpu
 
-        return fit_on_cpu.descend(
-            model,
-            optimiser,
-            rows,
-            indices,
-            steps,
-            spec,
-            batch=budget.batch,
-            learning_rate=budget.learning_rate,
-            learn_termination=budget.learn_termination,
-            decays=weight_decays(len(model.members.network.weights)),
-        )
+        return fit_on_cpu.descend(model, optimiser, rows, indices, steps, spec, budget)
     return descend_in_jax(model, optimiser, jnp.asarray(rows), jnp.asarray(indices), steps, spec, budget)
 
 

@@ -1,6 +1,5 @@
 """Gradient steps of an ensemble by the kernels for a processor, as `fit.descend` has them."""
 
-from collections.abc import Sequence
 from typing import cast
 
 import jax
@@ -11,6 +10,7 @@ import optax
 from mbdp.kernels import fit_steps, layout
 from mbdp.kernels.fit_steps import HIGH, LOW, Scales, Settings
 from mbdp.models.ensemble import Ensemble, Member, Scaling
+from mbdp.models.fit import Budget, weight_decays
 from mbdp.parallel import side_by_side
 from mbdp.types import Spec
 
@@ -22,24 +22,20 @@ def descend(
     indices: np.ndarray,
     steps: int,
     spec: Spec,
-    *,
-    batch: int,
-    learning_rate: float,
-    learn_termination: bool,
-    decays: Sequence[float],
+    budget: Budget,
 ) -> tuple[Member, optax.OptState]:
-    """`steps` steps of every member, `decays` of its layers' weights."""
+    """`fit.descend_in_jax`, with the same arguments."""
     adam, *rest = optimiser
     states = [jax.tree.map(np.asarray, state) for state in (model.members, adam.mu, adam.nu)]
-    settings = _settings(states[0], spec, batch=batch, learning_rate=learning_rate, learn_termination=learn_termination)
-    scales, count, of_layers = _scales(model.scaling), int(adam.count), np.asarray(decays, np.float32)
-    minibatches = indices[:, : steps * batch].astype(np.int32).reshape(len(model), steps, batch)
+    settings, scales, count = _settings(states[0], spec, budget), _scales(model.scaling), int(adam.count)
+    decays = np.array(weight_decays(settings.member.depth + 1), np.float32)
+    minibatches = indices[:, : steps * budget.batch].astype(np.int32).reshape(len(model), steps, budget.batch)
 
     def one(number: int) -> tuple[Member, ...]:
         own = [one_of(state, number) for state in states]  # its numbers, Adam's mean and mean square
         network, bounds = rows_of(own)
         room = fit_steps.room(settings)
-        fit_steps.descend(rows, minibatches[number], network, bounds, count, of_layers, scales, settings, room)
+        fit_steps.descend(rows, minibatches[number], network, bounds, count, decays, scales, settings, room)
         return tuple(_member(network[i], bounds[i], like) for i, like in enumerate(own))
 
     fitted = side_by_side(one, range(len(model)))
@@ -50,7 +46,7 @@ def descend(
 def score(model: Ensemble, rows: np.ndarray, spec: Spec) -> tuple[jax.Array, jax.Array]:
     """Each member's mean distance and mean squared error on these rows."""
     members, scales = jax.tree.map(np.asarray, model.members), _scales(model.scaling)
-    settings = _settings(members, spec, batch=fit_steps.BLOCK)
+    settings = _settings(members, spec, Budget(0, 0, fit_steps.BLOCK, 0.0, learn_termination=False))
 
     def one(number: int) -> tuple[float, float]:
         network = layout.zeros(layout.row_size(settings.member))
@@ -61,17 +57,15 @@ def score(model: Ensemble, rows: np.ndarray, spec: Spec) -> tuple[jax.Array, jax
     return sums[:, 0] / len(rows), sums[:, 1] / len(rows)
 
 
-def _settings(
-    members: Member, spec: Spec, *, batch: int, learning_rate: float = 0.0, learn_termination: bool = False
-) -> Settings:
+def _settings(members: Member, spec: Spec, budget: Budget) -> Settings:
     return Settings(
         observations=spec.observation_size,
         actions=spec.action_size,
         member=layout.shape_of(one_of(members, 0).network),
         deterministic=members.deterministic,
-        learn_termination=learn_termination,
-        learning_rate=float(learning_rate),
-        batch=batch,
+        learn_termination=budget.learn_termination,
+        learning_rate=float(budget.learning_rate),
+        batch=budget.batch,
     )
 
 
