@@ -20,6 +20,7 @@ def test_the_paper_preset_is_the_papers_table(task, steps, updates):
     assert (config.alpha, config.beta, config.discount, config.members) == (0.2, 0.2, 0.99, 10)
     assert (config.model_width, config.model_depth, config.rollouts, config.model_every) == (200, 4, 100_000, 250)
     assert (config.fit_steps, config.actor_every, config.member_per) == (0, 1, "step")
+    assert (config.longest_epoch, config.most_fit_steps) == (100, 600)
 
 
 def test_mbpo_is_a_diff_of_mbdp():

@@ -40,6 +40,30 @@ def test_with_a_longest_epoch_early_stopping_looks_that_often():
     assert taken == [35, 25, 35]
 
 
+def test_a_later_fit_that_stops_early_takes_no_more_than_the_most_steps():
+    data, rng = linear_system(500), np.random.default_rng(0)
+    budget = EARLY._replace(longest_epoch=5, most_steps=12, learning_rate=1e-4)  # slow enough to help for long
+    model = ensemble.create(data.spec, members=3, width=32, depth=2, key=jax.random.key(0))
+    optimiser, taken = create_optimiser(model, 1e-4), [0]
+    for _ in range(2):
+        model, optimiser, _ = fit(model, optimiser, data, budget, seed=0, rng=rng)
+        taken.append(int(optimiser[0].count))
+    first, second = np.diff(taken)
+    assert first > 12
+    assert second == 10
+
+
+def test_improvements_too_small_to_go_on_for_are_kept():
+    data = linear_system(500)
+    model = ensemble.create(data.spec, members=3, width=32, depth=2, key=jax.random.key(0))
+    slow = EARLY._replace(learning_rate=1e-7)
+    _, optimiser, after = fit(model, create_optimiser(model, 1e-7), data, slow, seed=0, rng=np.random.default_rng(0))
+    before, after = fit_nothing(model, data), np.asarray(after.mse)
+    assert int(optimiser[0].count) == 5 * 7
+    assert (after < before).all()
+    assert (after > 0.99 * before).all()
+
+
 def test_early_stopping_never_returns_worse_weights_than_it_was_given():
     data = linear_system(500)
     model = ensemble.create(data.spec, members=3, width=32, depth=2, key=jax.random.key(0))

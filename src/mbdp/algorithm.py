@@ -70,12 +70,14 @@ def mbdp(
                 continue
         else:
             # Train probabilistic model M on D_env; build a model subset M^beta according to bias(phi_i).
+            steps_before = int(learner.model_optimiser[0].count)
             learner.model, learner.model_optimiser, score = fit(
                 learner.model, learner.model_optimiser, learner.d_env, budget, seed=seed, rng=rng
             )
             bias = np.asarray(getattr(score, config.bias))
             kept = model_dropout(bias, config.beta)
             metrics |= describe_model(bias, kept)
+            metrics |= {"model/steps": int(learner.model_optimiser[0].count) - steps_before}
             # Perform rollouts on M^beta with policy pi_theta; fill x into D_model if r(x) <= r_{1-alpha}(B | s).
             horizon = config.horizon_at(learner.step)
             learner.d_model = learner.d_model.resized(config.d_model_capacity(horizon))

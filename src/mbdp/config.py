@@ -79,6 +79,12 @@ class Config(Common):
         100, "gradient steps in each fit, warm-started; 0 stops early by hold-out error, as MBPO does"
     )
     first_fit_steps: int = option(1_000, "gradient steps in the first fit, if fit_steps is not 0")
+    longest_epoch: int = option(
+        0, "early stopping looks at the hold-out error after so many gradient steps of an epoch; 0 is all of them"
+    )
+    most_fit_steps: int = option(
+        0, "gradient steps after which a later fit that stops early ends in any case; 0 is never"
+    )
 
     rollouts: int = option(30_000, "imagined rollouts after each fit")
     imagined_per_drawn: float = option(
@@ -168,7 +174,13 @@ class Config(Common):
     def budget(self, termination: Termination | None) -> Budget:
         """How long each fit of the ensemble lasts."""
         return Budget(
-            self.fit_steps, self.first_fit_steps, self.fit_batch, self.model_learning_rate, termination is None
+            steps=self.fit_steps,
+            first_steps=self.first_fit_steps,
+            batch=self.fit_batch,
+            learning_rate=self.model_learning_rate,
+            learn_termination=termination is None,
+            longest_epoch=self.longest_epoch,
+            most_steps=self.most_fit_steps,
         )
 
     def plan(self, termination: Termination | None) -> Plan:
@@ -221,6 +233,8 @@ FAMILY: dict[str, dict[str, Any]] = {
 PAPER: dict[str, Any] = {
     "random_steps": 5_000,
     "fit_steps": 0,
+    "longest_epoch": 100,
+    "most_fit_steps": 600,
     "layer_norm": False,
     "members": 10,
     "actor_every": 1,
@@ -285,7 +299,10 @@ _BY_NAME: dict[str, Rule] = {
     **dict.fromkeys(("alpha", "beta"), (_fraction, "a number in [0, 1), the fraction that is dropped")),
     **dict.fromkeys(("real_ratio", "discount", "trace"), (lambda x: 0 <= x <= 1, "a number in [0, 1]")),
     "last_discount": (_fraction, "a number in [0, 1)"),
-    "fit_steps": (lambda x: isinstance(x, int) and x >= 0, "a whole number, at least 0"),
+    **dict.fromkeys(
+        ("fit_steps", "longest_epoch", "most_fit_steps"),
+        (lambda x: isinstance(x, int) and x >= 0, "a whole number, at least 0"),
+    ),
     "tau": (lambda x: 0 < x <= 1, "a number in (0, 1]"),
     **dict.fromkeys(("entropy_bonus", "imagined_per_drawn"), (lambda x: 0 <= x < math.inf, "a number, at least 0")),
     "target_entropy": (

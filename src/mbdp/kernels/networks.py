@@ -183,6 +183,25 @@ def _back(  # type: ignore[no-untyped-def]
 
 
 @inlined
+def move_together(kept, kind, chosen, count):  # type: ignore[no-untyped-def]
+    """The first rows of what was kept become those that are chosen, whose numbers rise; of the others nothing stays."""
+    for layer in range(len(kept.hidden)):
+        _move_rows(kept.hidden[layer], chosen, count)
+        if kind == NORMALISED:
+            _move_rows(kept.inner[layer], chosen, count)
+            for i in range(count):
+                kept.inverse[layer, i] = kept.inverse[layer, chosen[i]]
+
+
+@inlined
+def _move_rows(x, chosen, count):  # type: ignore[no-untyped-def]
+    for i in range(count):
+        own = chosen[i]
+        for j in range(x.shape[1]):
+            x[i, j] = x[own, j]
+
+
+@inlined
 def _of_matrix(  # type: ignore[no-untyped-def]
     below, below_at, slope, slope_at, rows, network, gradient, begin, units, outputs, add, learns, step, layer, bench
 ):

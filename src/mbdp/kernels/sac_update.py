@@ -26,6 +26,7 @@ from mbdp.kernels.networks import (
     forward,
     learn,
     memory,
+    move_together,
 )
 from mbdp.kernels.products import COLUMNS, ROWS
 from mbdp.kernels.threads import PARTS, wait
@@ -66,6 +67,7 @@ class Room(NamedTuple):
     q: np.ndarray  # (next state or state, critic, row), of the policy's action
     slope_q: np.ndarray  # (critic, row, output), padded
     slope_action: np.ndarray  # (critic, row, action)
+    lower: np.ndarray  # (critic, place), rows for which this critic is the lower one
     slope_out: np.ndarray  # of the actor's output
     actor_gradient: np.ndarray  # (part, number)
     critic_gradient: np.ndarray  # (critic, number)
@@ -96,6 +98,7 @@ def room(settings: Settings, batch: int) -> Room:
         q=zeros(2, PARTS, rows),
         slope_q=zeros(PARTS, rows, COLUMNS),
         slope_action=zeros(PARTS, *table(settings.actions).shape),
+        lower=np.zeros((PARTS, rows), np.int64),
         slope_out=table(2 * settings.actions),
         actor_gradient=zeros(PARTS, row_size(settings.actor)),
         critic_gradient=zeros(PARTS, row_size(settings.critic)),
@@ -238,20 +241,29 @@ def _ask(part, network, x, rows, q, settings, room):  # type: ignore[no-untyped-
 
 @inlined
 def _judge(part, rows, critic, settings, room):  # type: ignore[no-untyped-def]
-    """The slope of the actor's loss along the policy's actions, where this critic is the lower one."""
+    """The slope of the actor's loss along the policy's actions, where this critic is the lower one.
+
+    Elsewhere it is zero, so that only some of the rows need to go back: they move together in what the critic kept.
+    """
     o, a = settings.observations, settings.actions
-    own, other, slope_q = room.q[1, part], room.q[1, 1 - part], room.slope_q[part]
-    share = -ONE / np.float32(rows)
+    own, other, slope_q, lower = room.q[1, part], room.q[1, 1 - part], room.slope_q[part], room.lower[part]
+    share, count = -ONE / np.float32(rows), 0
     for i in range(rows):
-        slope_q[i, 0] = share if own[i] < other[i] else HALF * share if own[i] == other[i] else ZERO
-    kept, gradient = room.policy_memory[part], room.critic_gradient[part]
-    network, shape, kind = critic[NUMBERS], settings.critic, _kind(settings)
-    work = room.benches[part]
-    place = backward(network, shape, kind, room.policy, START, rows, kept, START, slope_q, gradient, NO, NO, YES, work)
+        if own[i] <= other[i]:
+            slope_q[count, 0] = share if own[i] < other[i] else HALF * share
+            lower[count] = i
+            count += 1
+    kept, gradient, slope_action = room.policy_memory[part], room.critic_gradient[part], room.slope_action[part]
+    network, shape, kind, work = critic[NUMBERS], settings.critic, _kind(settings), room.benches[part]
+    move_together(kept, kind, lower, count)
+    place = backward(network, shape, kind, room.policy, START, count, kept, START, slope_q, gradient, NO, NO, YES, work)
     slope = work.slope[place]
     for i in range(rows):
         for j in range(a):
-            room.slope_action[part, i, j] = slope[i, o + j]
+            slope_action[i, j] = ZERO
+    for i in range(count):
+        for j in range(a):
+            slope_action[lower[i], j] = slope[i, o + j]
 
 
 @inlined

@@ -1,5 +1,6 @@
 """Fitting an ensemble by likelihood, and how biased each member is afterwards."""
 
+import math
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -27,7 +28,9 @@ class Budget(NamedTuple):
     batch: int
     learning_rate: float
     learn_termination: bool
-    longest_epoch: int = 0  # steps between two looks at the hold-out error, with early stopping; 0 is a whole epoch
+    # With early stopping:
+    longest_epoch: int = 0  # steps between two looks at the hold-out error; 0 is a whole epoch
+    most_steps: int = 0  # of a fit that has a last one to start from; 0 is no limit
 
 
 class Score(NamedTuple):
@@ -221,23 +224,28 @@ def _fit_until_it_stops_helping(
     budget: Budget,
     rng: np.random.Generator,
 ) -> tuple[Ensemble, optax.OptState, Score]:
-    """Epochs until no member's hold-out error has improved by 1 % for 5 of them; each member's best weights win."""
+    """Epochs until no member's hold-out error has improved by 1 % for 5 of them; each member's best weights win.
+
+    They win by any improvement: a short fit may well have none of 1 %.
+    """
     capacity = -(-len(rows) // budget.batch) * budget.batch
     steps = min(-(-max(map(len, bootstraps)) // budget.batch), capacity // budget.batch)
     steps = min(steps, budget.longest_epoch or steps)
+    most = budget.most_steps if budget.most_steps and int(optimiser[0].count) else math.inf
     indices = np.zeros((len(model), capacity), np.int32)
-    best, best_mse, idle = model.members, score(model, *examined, spec).mse, 0
-    while idle < PATIENCE:
+    best, best_mse = model.members, score(model, *examined, spec).mse
+    to_improve, idle, taken = best_mse, 0, 0
+    while idle < PATIENCE and taken + steps <= most:
         stop_if_asked()
         for member, own in enumerate(bootstraps):
             indices[member, : steps * budget.batch] = np.resize(rng.permutation(own), steps * budget.batch)
         members, optimiser = descend(model, optimiser, rows, indices, steps, spec, budget)
-        model = Ensemble(members, model.scaling)
+        model, taken = Ensemble(members, model.scaling), taken + steps
         mse = score(model, *examined, spec).mse
-        better = mse < best_mse * (1 - WORTHWHILE)
+        better, worthwhile = mse < best_mse, mse < to_improve * (1 - WORTHWHILE)
         best = jax.tree.map(lambda new, old, b=better: jnp.where(_like(b, new), new, old), members, best)
-        best_mse = jnp.where(better, mse, best_mse)
-        idle = 0 if bool(better.any()) else idle + 1
+        best_mse, to_improve = jnp.where(better, mse, best_mse), jnp.where(worthwhile, mse, to_improve)
+        idle = 0 if bool(worthwhile.any()) else idle + 1
     model = Ensemble(best, model.scaling)
     return model, optimiser, score(model, *examined, spec)
 
