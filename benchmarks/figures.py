@@ -25,7 +25,8 @@ FIGURES = {
         "default (4 + 1 updates)": "hopper/default",
         "default, averaged weights": "hopper/default_averaged",
         "8 + 4 updates": "hopper/eight_updates",
-        "paper (20 + 20 updates)": "hopper/paper",
+        "paper (20 + 20 updates), long fits": "hopper/paper",
+        "paper, fits of at most 600 steps": "hopper/paper_short_fits",
     },
     "hopper_discount.png": {
         "0.99": "hopper/discount_0.99",
@@ -41,11 +42,13 @@ FIGURES = {
         "batch": "groupings/batch",
     },
 }
+FITS = {"as long as they help": "hopper/paper", "at most 600 steps": "hopper/paper_short_fits"}
 WINDOWS = {"hopper_systems.png": 5_000}  # env steps to smooth over, where lines would hide each other
 
 
 def main() -> None:
     draw_averages()
+    draw_fits()
     for picture, methods in FIGURES.items():
         found = {label: sorted((RESULTS / folder).glob("*_*")) for label, folder in methods.items()}
         runs = [(label, run) for label, runs in found.items() for run in runs]
@@ -82,6 +85,30 @@ def draw_averages() -> None:
             print(f"| {file.stem} | {name[5:]} | {rest.mean():.0f} | {rest.min():.0f} | {steps[solved]:,} |")
     places[0, 0].legend()
     figure.savefig(RESULTS / "averages.png", dpi=150)
+
+
+def draw_fits() -> None:
+    """The paper preset's bias and return with long fits and with short ones, and a table of their means."""
+    figure, (of_bias, of_return) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    print("\nhopper_fits.png\n| fits | run | env steps | mean bias | mean return |\n|---|---|---|---|---|")
+    for label, folder in FITS.items():
+        for run in sorted((RESULTS / folder).glob("*_*")):
+            lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+            found = [(line["step"], line["model/bias"]) for line in lines if "model/bias" in line]
+            fitted, bias = np.array(found).T
+            steps, returns = read_curve(run)
+            of_bias.plot(fitted, bias, label=label)
+            of_return.plot(steps, returns, label=label)
+            for first in range(5_000, int(steps[-1]), 5_000):
+                means = [
+                    values[(first < at) & (at <= first + 5_000)].mean()
+                    for at, values in ((fitted, bias), (steps, returns))
+                ]
+                print(f"| {label} | {run.name} | {first:,} to {first + 5_000:,} | {means[0]:.3f} | {means[1]:.0f} |")
+    of_bias.set(xlabel="env steps", ylabel="bias of the members that are kept", ylim=(0, None))
+    of_return.set(xlabel="env steps", ylabel="evaluation return", ylim=(0, None))
+    of_bias.legend(title="fits")
+    figure.savefig(RESULTS / "hopper_fits.png", dpi=150)
 
 
 if __name__ == "__main__":

@@ -20,12 +20,11 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from benchmarks.filled import filled_agent, take
-from benchmarks.scaling import ASSUMED_EPOCHS, FEWEST_EPOCHS
 from benchmarks.speed.measure import Way, in_turn, machine, quartiles
 
+from mbdp import MBDP
 from mbdp.algorithm import Progress
 from mbdp.config import preset
-from mbdp.models.fit import split
 
 ENV, WHOLE_RUN = "Hopper-v5", 120_000
 SAMPLES = (10_000, 30_000, 60_000, 100_000)
@@ -41,7 +40,7 @@ def main() -> None:
     args.out.parent.mkdir(parents=True, exist_ok=True)
     parts: dict[str, Callable[[], Any]] = {
         "env_steps": lambda: growth(stretch=5 if args.quick else 250, rounds=1 if args.quick else 8),
-        "paper_preset": lambda: paper_preset(steps=3 if args.quick else 20, rounds=1 if args.quick else 3),
+        "paper_preset": lambda: paper_preset(steps=3 if args.quick else 20, rounds=1 if args.quick else 5),
         "start_up_seconds": start_up,
         "peak_memory": lambda: {env: child("benchmarks.peak_memory", env) for env in (ENV, "Ant-v5")},
     }
@@ -87,32 +86,36 @@ def growth(*, stretch: int, rounds: int) -> dict[str, Any]:
 
 
 def paper_preset(*, steps: int, rounds: int) -> dict[str, Any]:
-    """Seconds of an env step with and without a fit, and a whole run projected from these.
-
-    How many epochs a fit makes until it stops helping is a matter of the data: here as many as the rule makes at least,
-    and as many as the cost model assumes.
-    """
-    usual, runs = preset("mbdp", ENV, "paper"), {}
-    bootstraps, _ = split(SAMPLES[2], usual.members, seed=0)
-    epoch = -(-max(map(len, bootstraps)) // usual.fit_batch)
-    for epochs in (FEWEST_EPOCHS, ASSUMED_EPOCHS):
-        fixed = {"fit_steps": epochs * epoch, "first_fit_steps": epochs * epoch}
-        agent, samples = filled_agent(ENV, "paper", SAMPLES[2], model_every=steps, **fixed)
-        runs[epochs] = agent.iterate(WHOLE_RUN)
-        take(runs[epochs], steps)
-    turns = [{epochs: [_timed(run) for _ in range(steps)] for epochs, run in runs.items()} for _ in range(rounds)]
-    with_fit = {epochs: [turn[epochs][0] for turn in turns] for epochs in runs}
-    plain = float(np.median([turn[epochs][1:] for turn in turns for epochs in runs]))
-    per_1000 = {n: 1000 * (plain + (np.median(found) - plain) / usual.model_every) for n, found in with_fit.items()}
-    hours = {epochs: float(seconds) * WHOLE_RUN / 1000 / 3600 for epochs, seconds in per_1000.items()}
+    """Seconds of an env step with the first fit, with a later one and without, and a whole run projected from these."""
+    usual = preset("mbdp", ENV, "paper")
+    agent, samples_at_first = filled_agent(ENV, "paper", usual.random_steps)
+    with_first_fit = _timed(agent.iterate(WHOLE_RUN))
+    first_steps = _fit_steps_of(agent)
+    agent, samples = filled_agent(ENV, "paper", SAMPLES[2], model_every=steps)
+    run, with_fit, without, fit_steps = agent.iterate(WHOLE_RUN), [], [], []
+    take(run, steps)  # its first fit takes longer, too
+    for _ in range(rounds):
+        before = _fit_steps_of(agent)
+        with_fit.append(_timed(run))
+        fit_steps.append(_fit_steps_of(agent) - before)
+        without += [_timed(run) for _ in range(steps - 1)]
+    plain, learning = float(np.median(without)), usual.steps - usual.random_steps
+    fits = learning // usual.model_every - 1
+    seconds = with_first_fit + fits * float(np.median(with_fit)) + (learning - 1 - fits) * plain
     return {
         "env": f"{ENV}, paper preset, {samples:,} samples, horizon {agent.config.horizon_at(samples)}",
-        "seconds_of_a_step_with_a_fit": {f"{epochs} epochs": found for epochs, found in with_fit.items()},
+        "first_fit": {"samples": samples_at_first, "steps": first_steps, "seconds_of_the_env_step": with_first_fit},
+        "seconds_of_a_step_with_a_fit": with_fit,
+        "gradient_steps_of_these_fits": fit_steps,
         "seconds_of_a_step_without": plain,
         "env_steps_between_fits": usual.model_every,
-        "hours_of_a_whole_run": hours[FEWEST_EPOCHS],
-        f"hours_with_{ASSUMED_EPOCHS}_epochs": hours[ASSUMED_EPOCHS],
+        "hours_of_a_whole_run": seconds / 3600,
     }
+
+
+def _fit_steps_of(agent: MBDP) -> int:
+    """Gradient steps of all fits so far."""
+    return int(agent.learner.model_optimiser[0].count)
 
 
 def _timed(run: Iterator[Progress]) -> float:

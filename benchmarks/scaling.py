@@ -15,10 +15,8 @@ from benchmarks.speed.settings import KEPT
 from mbdp.config import Config, preset
 from mbdp.dropout import model_dropout
 from mbdp.envs.tasks import make, spec_of
-from mbdp.models.fit import HELD_OUT_ENOUGH, HELD_OUT_SHARE, PATIENCE
 from mbdp.types import Spec
 
-ASSUMED_EPOCHS, FEWEST_EPOCHS = 10, 1 + PATIENCE  # of a fit that stops early
 LARGE = "1024 x 1024 x 1024"
 RESULTS = Path(__file__).parent.parent / "results"
 CASES = [
@@ -42,7 +40,7 @@ def main() -> None:
         print("\n" + checked_table(*measured) + "\n\n" + whole_runs_table(*measured))
 
 
-def env_step(config: Config, spec: Spec, step: int, *, epochs: int = ASSUMED_EPOCHS) -> dict[str, float]:
+def env_step(config: Config, spec: Spec, step: int) -> dict[str, float]:
     """Floating-point operations of each part, averaged over the env steps between two fits."""
     kept = len(model_dropout(np.arange(config.members, dtype=float), config.beta))
     rows = imagined_rows(config, step)
@@ -54,9 +52,7 @@ def env_step(config: Config, spec: Spec, step: int, *, epochs: int = ASSUMED_EPO
     )
     return {
         "updates": config.updates_per_step * flops.sac_update(spec, **update),
-        "fit": _fit_steps(config, step, epochs)
-        * flops.ensemble_step(spec, **shape, batch=config.fit_batch)
-        / config.model_every,
+        "fit": _fit_steps(config) * flops.ensemble_step(spec, **shape, batch=config.fit_batch) / config.model_every,
         "imagination": passes / config.model_every,
     }
 
@@ -70,7 +66,7 @@ def env_step_bytes(config: Config, spec: Spec, step: int) -> dict[str, float]:
         flops.model_sizes(spec, width=config.model_width, depth=config.model_depth)
     )
     adam, average = 7 * 4, 3 * 4  # four arrays read and three written; two read and one written
-    steps = _fit_steps(config, step, ASSUMED_EPOCHS) / config.model_every
+    steps = _fit_steps(config) / config.model_every
     return {
         "updates": config.updates_per_step * ((adam + average) * critics + adam * actor / config.actor_every),
         "fit": steps * adam * members,
@@ -127,19 +123,14 @@ def whole_runs_table(bench: dict[str, Any], run_cost: dict[str, Any]) -> str:
 
 
 def _whole_run(config: Config, spec: Spec) -> float:
-    """Floating-point operations of all env steps, with fits that stop as early as they may."""
+    """Floating-point operations of all env steps."""
     fits = range(config.random_steps, config.steps, config.model_every)
-    return config.model_every * sum(sum(env_step(config, spec, at, epochs=FEWEST_EPOCHS).values()) for at in fits)
+    return config.model_every * sum(sum(env_step(config, spec, at).values()) for at in fits)
 
 
-def _fit_steps(config: Config, step: int, epochs: int) -> int:
-    return config.fit_steps or epochs * _training_rows(step) // config.fit_batch
-
-
-def _training_rows(step: int) -> int:
-    """Samples that are not held out, on average, as `fit.split` has it."""
-    share = np.minimum(HELD_OUT_SHARE, HELD_OUT_ENOUGH / np.arange(1, step + 1))
-    return step - int(share.sum())
+def _fit_steps(config: Config) -> int:
+    """Of a refit, or the most that it may have if it stops early."""
+    return config.fit_steps or config.most_fit_steps
 
 
 def _milliseconds(bench: dict[str, Any], part: str) -> float:

@@ -56,12 +56,16 @@ def run_table(report: dict[str, Any]) -> str:
     name = f"1,000 env steps at {more['samples']:,} samples with 8 critic and 4 actor updates, as on most tasks"
     lines.append(f"| {name} | {middle:.1f} s ({low:.1f} to {high:.1f}) |")
     if paper := report.get("paper_preset"):
-        fits, rest = paper["seconds_of_a_step_with_a_fit"], paper["seconds_of_a_step_without"]
-        named = ", ".join(f"{epochs} {np.median(seconds):.1f} s" for epochs, seconds in fits.items())
-        lines.append(f"| {paper['env']}: env step with a fit of so many epochs, without | {named}, {rest:.3f} s |")
-        fewest, assumed = paper["hours_of_a_whole_run"], paper[f"hours_with_{scaling.ASSUMED_EPOCHS}_epochs"]
-        name = "120,000 env steps of the paper preset, projected from these"
-        lines.append(f"| {name} | {fewest:.1f} h, {assumed:.1f} h |")
+        first, rest = paper["first_fit"], paper["seconds_of_a_step_without"]
+        seconds, steps_of_fits = paper["seconds_of_a_step_with_a_fit"], paper["gradient_steps_of_these_fits"]
+        lines.append(
+            f"| {paper['env']}: env step with a fit of {_from_to(steps_of_fits)} gradient steps, without | "
+            f"{np.median(seconds):.1f} s ({min(seconds):.1f} to {max(seconds):.1f}), {rest:.3f} s |"
+        )
+        name = f"its first fit, {first['samples']:,} samples, {first['steps']:,} gradient steps"
+        lines.append(f"| {name} | {first['seconds_of_the_env_step']:.0f} s |")
+        hours = paper["hours_of_a_whole_run"]
+        lines.append(f"| 120,000 env steps of the paper preset, projected from these | {hours:.2f} h |")
     for cache, seconds in report.get("start_up_seconds", {}).items():
         first, update = seconds["first_env_step"], seconds["first_update"]
         lines.append(
@@ -70,6 +74,11 @@ def run_table(report: dict[str, Any]) -> str:
     for env, found in report.get("peak_memory", {}).items():
         lines.append(f"| peak memory, {env}, paper preset, horizon {found['horizon']} | {found['gigabytes']:.2f} GB |")
     return "\n".join(lines)
+
+
+def _from_to(numbers: list[int]) -> str:
+    least, most = min(numbers), max(numbers)
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
 if __name__ == "__main__":

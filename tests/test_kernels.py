@@ -34,10 +34,10 @@ def products_of_all_kinds(a, b, c, bias, work, out):
     packed, strips = products.address(work[0]), products.address(work[1])
     products.pack(products.address(b), columns, depth, columns, packed)
     at = products.address(out[0])
-    products.multiply(products.address(a), depth, 1, rows, depth, packed, products.address(bias), columns, at, columns)
+    products.multiply(products.address(a), depth, rows, depth, packed, products.address(bias), columns, at, columns)
     products.pack_transposed(products.address(c), depth, depth, columns, packed)
     at = products.address(out[1])
-    products.multiply(products.address(a), depth, 1, rows, depth, packed, 0, columns, at, columns)
+    products.multiply(products.address(a), depth, rows, depth, packed, 0, columns, at, columns)
     products.pack(products.address(out[0]), columns, rows, columns, packed)
     at = products.address(out[2])
     for add in (False, True):

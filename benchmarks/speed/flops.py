@@ -25,7 +25,8 @@ def sac_update(spec: Spec, *, width: int, depth: int, batch: int, actor_every: i
     critic = [spec.observation_size + spec.action_size, *hidden, 1]
     of_critic = forward(actor, batch) + 4 * forward(critic, batch) + 2 * backward(critic, batch)
     of_actor = forward(actor, batch) + backward(actor, batch)
-    of_actor += 2 * forward(critic, batch) + 2 * backward(critic, batch, weights=False, inputs=True)
+    # Both critics judge an action, and the lower one of a row passes its slope back.
+    of_actor += 2 * forward(critic, batch) + backward(critic, batch, weights=False, inputs=True)
     return of_critic + of_actor / actor_every
 
 

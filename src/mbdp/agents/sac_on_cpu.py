@@ -61,28 +61,34 @@ def update(
         in_two_parts(sac_update.update, rows, noise, actor, by_critic, temperature, counts, metrics, settings, room)
     share = np.float32(new_share)
     actor[AVERAGED] = share * actor[NUMBERS] + (1 - share) * actor[AVERAGED]
-    steps = len(minibatches) // actor_every
+    actor_steps = len(minibatches) // actor_every
+    trained = _trained(agent, actor, by_critic, temperature, actor_steps, len(minibatches))
+    return trained, dict(zip(METRICS, metrics.sum(axis=0) / np.float32(actor_steps), strict=True))
 
+
+def _trained(
+    agent: Any, actor: np.ndarray, critics: np.ndarray, temperature: np.ndarray, actor_steps: int, critic_steps: int
+) -> Any:
+    """The agent with what is in the rows now: of the actor, of each critic, and of the temperature."""
     as_actor, as_critic = layout.reader(agent.actor), layout.reader(agent.critic[0])
 
     def actor_row(state: int) -> MLP:
         return as_actor(actor[state])
 
     def critic_rows(state: int) -> tuple[MLP, ...]:
-        return tuple(as_critic(row) for row in by_critic[:, state])
+        return tuple(as_critic(row) for row in critics[:, state])
 
-    trained = dataclasses.replace(
+    return dataclasses.replace(
         agent,
         actor=actor_row(NUMBERS),
         averaged_actor=actor_row(AVERAGED),
         critic=critic_rows(NUMBERS),
         target_critic=critic_rows(TARGET),
         log_temperature=temperature[0],
-        actor_optimiser=_optimiser(agent.actor_optimiser, steps, actor_row(MEAN), actor_row(SQUARE)),
-        critic_optimiser=_optimiser(agent.critic_optimiser, len(minibatches), critic_rows(MEAN), critic_rows(SQUARE)),
-        temperature_optimiser=_optimiser(agent.temperature_optimiser, steps, temperature[1], temperature[2]),
+        actor_optimiser=_optimiser(agent.actor_optimiser, actor_steps, actor_row(MEAN), actor_row(SQUARE)),
+        critic_optimiser=_optimiser(agent.critic_optimiser, critic_steps, critic_rows(MEAN), critic_rows(SQUARE)),
+        temperature_optimiser=_optimiser(agent.temperature_optimiser, actor_steps, temperature[1], temperature[2]),
     )
-    return trained, dict(zip(METRICS, metrics.sum(axis=0) / np.float32(steps), strict=True))
 
 
 def _rows(networks: list[MLP]) -> np.ndarray:

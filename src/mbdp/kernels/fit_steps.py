@@ -9,7 +9,7 @@ from mbdp.kernels.compiling import compiled, in_widest_vectors, inlined, keep_ap
 from mbdp.kernels.denormals import flush_denormals, restore
 from mbdp.kernels.elementary import exp
 from mbdp.kernels.layout import Shape, row_size, zeros
-from mbdp.kernels.networks import SMOOTH, SMOOTH_ONCE, START, Bench, Memory, Step, bench, forward, learn, memory
+from mbdp.kernels.networks import MAKE, SMOOTH, SMOOTH_ONCE, START, Bench, Memory, Step, bench, forward, learn, memory
 from mbdp.kernels.products import COLUMNS
 
 BLOCK = 256  # rows that go through a member and back before the next ones do, so that they stay in the cache
@@ -89,7 +89,7 @@ def descend(rows, indices, network, bounds, count, decays, scales, settings, roo
         for first in range(0, batch, BLOCK):
             rows_here = min(BLOCK, batch - first)
             _gather(rows, indices[number, first : first + rows_here], scales, settings, room)
-            forward(numbers, shape, SMOOTH, room.x, START, rows_here, room.kept, START, room.bench)
+            forward(numbers, shape, SMOOTH, room.x, START, rows_here, room.kept, START, MAKE, room.bench)
             if settings.deterministic:
                 _slopes_of_means(rows_here, settings, room)
             else:
@@ -97,7 +97,7 @@ def descend(rows, indices, network, bounds, count, decays, scales, settings, roo
             # Adam takes its step with the last of the blocks.
             learns = first + rows_here == batch
             learn(numbers, shape, SMOOTH, room.x, START, rows_here, room.kept, START, room.slope_out, gradient,
-                  first > 0, learns, step, room.bench)  # fmt: skip
+                  first > 0, learns, step, MAKE, room.bench)  # fmt: skip
         if not settings.deterministic:
             for which in range(2):
                 own, slope = bounds[:, which], room.slope_bounds[which]
@@ -113,7 +113,7 @@ def examine(rows, network, scales, settings, room):  # type: ignore[no-untyped-d
     for first in range(0, len(rows), settings.batch):
         chosen = np.arange(first, min(first + settings.batch, len(rows)))
         _gather(rows, chosen, scales, settings, room)
-        forward(network, settings.member, SMOOTH_ONCE, room.x, START, len(chosen), room.kept, START, room.bench)
+        forward(network, settings.member, SMOOTH_ONCE, room.x, START, len(chosen), room.kept, START, MAKE, room.bench)
         for i in range(len(chosen)):
             of_row = ZERO
             for j in range(o):

@@ -12,7 +12,18 @@ from mbdp.kernels.denormals import flush_denormals, restore
 from mbdp.kernels.elementary import exp, tanh
 from mbdp.kernels.fit_steps import HIGH, LOW
 from mbdp.kernels.layout import Shape, padded, zeros
-from mbdp.kernels.networks import RECTIFIED, SMOOTH_ONCE, START, Bench, Memory, bench, forward, memory
+from mbdp.kernels.networks import (
+    KEEP,
+    RECTIFIED,
+    REUSE,
+    SMOOTH_ONCE,
+    START,
+    Bench,
+    Memory,
+    bench,
+    forward,
+    memory,
+)
 from mbdp.kernels.sac_update import HIGHEST, LOWEST
 
 BLOCK = 256  # rows that go through all layers before the next ones do, so that they stay in the cache
@@ -80,7 +91,8 @@ def act(rows, every, noise, actor, settings, room):  # type: ignore[no-untyped-d
         for i in range(count):
             for j in range(o):
                 room.x[i, j] = rows[(first + i) * every, j]
-        forward(actor, settings.actor, RECTIFIED, room.x, START, count, room.of_actor, START, room.bench)
+        packing = REUSE if first else KEEP
+        forward(actor, settings.actor, RECTIFIED, room.x, START, count, room.of_actor, START, packing, room.bench)
         for i in range(count):
             for row in range((first + i) * every, (first + i + 1) * every):
                 for j in range(a):
@@ -101,8 +113,8 @@ def predict(rows, order, limits, noise, members, bounds, scales, bounded, logits
         for first in range(limits[member], limits[member + 1], BLOCK):
             chosen = order[first : min(first + BLOCK, limits[member + 1])]
             _gather(rows, chosen, scales, settings, room)
-            shape, kept = settings.member, room.of_member
-            forward(members[member], shape, SMOOTH_ONCE, room.x, START, len(chosen), kept, START, room.bench)
+            shape, kept, packing = settings.member, room.of_member, KEEP if first == limits[member] else REUSE
+            forward(members[member], shape, SMOOTH_ONCE, room.x, START, len(chosen), kept, START, packing, room.bench)
             _draw(rows, chosen, noise, bounds[member], scales, bounded, logits, settings, room)
     restore(float_mode)
 

@@ -7,13 +7,16 @@ import numpy as np
 from mbdp.kernels import adam
 from mbdp.kernels.compiling import in_widest_vectors, inlined, keep_apart
 from mbdp.kernels.elementary import exp
-from mbdp.kernels.layout import Shape, layer_at, layer_sizes, padded, zeros
+from mbdp.kernels.layout import Shape, layer_at, layer_sizes, padded, row_size, zeros
 from mbdp.kernels.products import ROWS, address, learn_transposed, multiply, multiply_transposed, pack, pack_transposed
 
 # Of NumPy's types, because Numba would compile a function anew for every constant of Python's that it is given.
 START, YES, NO = np.int64(0), np.bool_(True), np.bool_(False)
 # Hidden layers: ReLU, normalised and ReLU, SiLU, SiLU without a way back.
 RECTIFIED, NORMALISED, SMOOTH, SMOOTH_ONCE = (np.int64(i) for i in range(4))
+# Panels of a network's matrices, in the order in which tiles read them: made for one pass, made to be kept, or those
+# that an earlier pass has kept; a bench keeps the panels of one network.
+MAKE, KEEP, REUSE = (np.int64(i) for i in range(3))
 TINY = np.float32(1e-6)
 ZERO, ONE = np.float32(0), np.float32(1)
 
@@ -28,11 +31,12 @@ class Memory(NamedTuple):
 
 
 class Bench(NamedTuple):
-    """Where passes over a block of rows work; nothing stays here."""
+    """Where passes over a block of rows work; nothing but panels that are kept stays here."""
 
     slope: np.ndarray  # (2, row, unit), of what is minimised, on its way back
     packed: np.ndarray
     strips: np.ndarray
+    panels: np.ndarray  # that are kept: of the way forward, and of the way back, each as long as a network
 
 
 class Step(NamedTuple):
@@ -63,23 +67,26 @@ def bench(rows: int, *shapes: Shape) -> Bench:
         slope=zeros(2, rows, widest),
         packed=zeros(max(rows, widest) * widest),
         strips=zeros(rows * widest),
+        panels=zeros(2, max(row_size(shape) for shape in shapes)),
     )
 
 
 @inlined
-def forward(network, shape, kind, x, first, rows, kept, at, bench):  # type: ignore[no-untyped-def]
+def forward(network, shape, kind, x, first, rows, kept, at, packing, bench):  # type: ignore[no-untyped-def]
     """Rows first to first + rows of x through the network; row `at` of what is kept is the first of them."""
     keep_apart()
     real_inputs, width, hidden_layers, real_outputs = shape
-    count, packed = (rows + ROWS - 1) // ROWS * ROWS, address(bench.packed)
+    count = (rows + ROWS - 1) // ROWS * ROWS
     below, below_row = address(x) + 4 * first * x.shape[1], x.shape[1]
     for layer in range(hidden_layers):
         inputs, outputs = layer_sizes(shape, layer)
         place, depth = layer_at(shape, layer), real_inputs if layer == 0 else width
         weight, hidden = address(network) + 4 * place, kept.hidden[layer]
         target, bias = address(hidden) + 4 * at * outputs, weight + 4 * inputs * outputs
-        pack(weight, outputs, depth, outputs, packed)
-        multiply(below, below_row, 1, count, depth, packed, bias, outputs, target, outputs)
+        panels = _panels(packing, bench, 0, place)
+        if packing != REUSE:
+            pack(weight, outputs, depth, outputs, panels)
+        multiply(below, below_row, count, depth, panels, bias, outputs, target, outputs)
         if kind == NORMALISED:
             scale = network[place + (inputs + 1) * outputs :]
             _normalise(hidden, kept.inner[layer], kept.inverse[layer], scale, scale[outputs:], at, rows, width)
@@ -96,14 +103,21 @@ def forward(network, shape, kind, x, first, rows, kept, at, bench):  # type: ign
         _forward_to_one(network[place:], kept.hidden[-1], kept.out, at, rows, bench.strips)
     else:
         weight, target = address(network) + 4 * place, address(kept.out) + 4 * at * outputs
-        pack(weight, outputs, width, outputs, packed)
-        bias = weight + 4 * inputs * outputs
-        multiply(below, below_row, 1, count, width, packed, bias, outputs, target, outputs)
+        panels, bias = _panels(packing, bench, 0, place), weight + 4 * inputs * outputs
+        if packing != REUSE:
+            pack(weight, outputs, width, outputs, panels)
+        multiply(below, below_row, count, width, panels, bias, outputs, target, outputs)
+
+
+@inlined
+def _panels(packing, bench, way, place):  # type: ignore[no-untyped-def]
+    """The address of a layer's panels."""
+    return address(bench.packed) if packing == MAKE else address(bench.panels[way]) + 4 * place
 
 
 @inlined
 def backward(  # type: ignore[no-untyped-def]
-    network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, of_weights, of_inputs, bench
+    network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, of_weights, of_inputs, packing, bench
 ):
     """From the slope of the outputs to that of the weights in `gradient`, or added to it, if asked for.
 
@@ -112,26 +126,33 @@ def backward(  # type: ignore[no-untyped-def]
     """
     step = Step(gradient, gradient, ZERO, ZERO, gradient)
     return _back(
-        network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, of_weights, of_inputs, NO, step, bench
-    )
+        network, shape, kind, x, first, rows, kept, at, slope_out, gradient,
+        add, of_weights, of_inputs, NO, step, packing, bench,
+    )  # fmt: skip
 
 
 @inlined
-def learn(network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, learns, step, bench):  # type: ignore[no-untyped-def]
+def learn(  # type: ignore[no-untyped-def]
+    network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, learns, step, packing, bench
+):
     """`backward`, and, if it `learns`, Adam's step of the whole network.
 
     Then the gradient of a matrix never leaves the registers: `gradient` is what it is added to, if it is.
     """
-    return _back(network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, YES, NO, learns, step, bench)
+    return _back(
+        network, shape, kind, x, first, rows, kept, at, slope_out, gradient,
+        add, YES, NO, learns, step, packing, bench,
+    )  # fmt: skip
 
 
 @inlined
 def _back(  # type: ignore[no-untyped-def]
-    network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, of_weights, of_inputs, learns, step, bench
-):
+    network, shape, kind, x, first, rows, kept, at, slope_out, gradient, add, of_weights, of_inputs, learns, step,
+    packing, bench,
+):  # fmt: skip
     keep_apart()
     real_inputs, width, hidden_layers, real_outputs = shape
-    count, packed = (rows + ROWS - 1) // ROWS * ROWS, address(bench.packed)
+    count = (rows + ROWS - 1) // ROWS * ROWS
     place, slope, slope_at = START, slope_out, at
     for layer in range(hidden_layers, -1, -1):
         inputs, outputs = layer_sizes(shape, layer)
@@ -148,9 +169,10 @@ def _back(  # type: ignore[no-untyped-def]
             following, slope_row = bench.slope[place], slope.shape[1]
             at_slope = address(slope) + 4 * slope_at * slope_row
             if layer or of_inputs:
-                row = following.shape[1]
-                pack_transposed(address(network) + 4 * begin, outputs, outputs, inputs, packed)
-                multiply(at_slope, slope_row, 1, count, outputs, packed, START, inputs, address(following), row)
+                row, panels = following.shape[1], _panels(packing, bench, 1, begin)
+                if packing != REUSE:
+                    pack_transposed(address(network) + 4 * begin, outputs, outputs, inputs, panels)
+                multiply(at_slope, slope_row, count, outputs, panels, START, inputs, address(following), row)
                 place = 1 - place
             if of_weights:
                 below, below_at = (kept.hidden[layer - 1], at) if layer else (x, first)

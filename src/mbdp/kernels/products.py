@@ -36,45 +36,42 @@ VECTOR = ir.VectorType(FLOAT, LANES)
 
 
 @inlined
-def multiply(a, a_row, a_depth, rows, depth, packed, bias, columns, out, out_row):  # type: ignore[no-untyped-def]
-    """out = a @ packed + bias, where a[i, k] is a_row i + a_depth k numbers from `a`; at bias 0 nothing is added."""
-    keep_apart()
-    column = 0
-    while column < columns:
-        width = _next_panel(columns - column)
-        for row in range(0, rows, TILE):
-            a_tile, out_tile = a + 4 * row * a_row, out + 4 * (row * out_row + column)
-            added = bias + 4 * column if bias else bias
-            if width == PANEL:
-                _tile_3(a_tile, a_row, a_depth, depth, packed, added, out_tile, out_row)
-            elif width == 2 * LANES:
-                _tile_2(a_tile, a_row, a_depth, depth, packed, added, out_tile, out_row)
-            else:
-                _tile_1(a_tile, a_row, a_depth, depth, packed, added, out_tile, out_row)
-        packed += 4 * width * depth
-        column += width
+def multiply(a, a_row, rows, depth, packed, bias, columns, out, out_row):  # type: ignore[no-untyped-def]
+    """out = a @ packed + bias; at bias 0 nothing is added."""
+    _multiply(a, TILE * a_row, a_row, 1, rows, depth, packed, bias, columns, out, out_row)
 
 
 @inlined
 def multiply_transposed(a, a_row, rows, depth, strips, packed, columns, out, out_row, add):  # type: ignore[no-untyped-def]
     """out = a.T @ packed, or out += that; `a` has `depth` rows and is copied to `strips`, of columns for each tile."""
+    _copy_strips(a, a_row, rows, depth, strips)
+    _multiply(strips, TILE * depth, 1, TILE, rows, depth, packed, ADD if add else 0, columns, out, out_row)
+
+
+@inlined
+def _multiply(a, a_tile, a_row, a_depth, rows, depth, packed, bias, columns, out, out_row):  # type: ignore[no-untyped-def]
+    """The same for a whose number [i, k] in a tile is a_row i + a_depth k from the tile's first; bias may be ADD."""
     keep_apart()
-    begin = ADD if add else 0
-    for row in range(0, rows, TILE):
-        _copy_strip(a + 4 * row, a_row, depth, strips + 4 * row * depth)
     column = 0
     while column < columns:
         width = _next_panel(columns - column)
         for row in range(0, rows, TILE):
-            a_tile, out_tile = strips + 4 * row * depth, out + 4 * (row * out_row + column)
+            of_a, of_out = a + 4 * (row // TILE) * a_tile, out + 4 * (row * out_row + column)
+            added = bias + 4 * column if bias > 0 else bias
             if width == PANEL:
-                _tile_3(a_tile, 1, TILE, depth, packed, begin, out_tile, out_row)
+                _tile_3(of_a, a_row, a_depth, depth, packed, added, of_out, out_row)
             elif width == 2 * LANES:
-                _tile_2(a_tile, 1, TILE, depth, packed, begin, out_tile, out_row)
+                _tile_2(of_a, a_row, a_depth, depth, packed, added, of_out, out_row)
             else:
-                _tile_1(a_tile, 1, TILE, depth, packed, begin, out_tile, out_row)
+                _tile_1(of_a, a_row, a_depth, depth, packed, added, of_out, out_row)
         packed += 4 * width * depth
         column += width
+
+
+@inlined
+def _copy_strips(a, a_row, rows, depth, strips):  # type: ignore[no-untyped-def]
+    for row in range(0, rows, TILE):
+        _copy_strip(a + 4 * row, a_row, depth, strips + 4 * row * depth)
 
 
 @inlined
@@ -86,8 +83,7 @@ def learn_transposed(  # type: ignore[no-untyped-def]
     Adam's mean and mean square are `to_mean` and `to_square` bytes further on; `rate` has the mean's correction in it.
     """
     keep_apart()
-    for row in range(0, rows, TILE):
-        _copy_strip(a + 4 * row, a_row, depth, strips + 4 * row * depth)
+    _copy_strips(a, a_row, rows, depth, strips)
     column = 0
     while column < columns:
         width = _next_panel(columns - column)

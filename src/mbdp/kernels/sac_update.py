@@ -13,9 +13,12 @@ from mbdp.kernels.denormals import flush_denormals, restore
 from mbdp.kernels.elementary import exp, tanh
 from mbdp.kernels.layout import Shape, row_size, zeros
 from mbdp.kernels.networks import (
+    KEEP,
+    MAKE,
     NO,
     NORMALISED,
     RECTIFIED,
+    REUSE,
     START,
     YES,
     Bench,
@@ -131,29 +134,32 @@ def update(  # type: ignore[no-untyped-def]
             for part in range(first, last):
                 _act_next(part, batch, of_critic, actor, settings, room)
                 if both:
-                    _act(part, batch, of_actor, actor, settings, room)
+                    _act(part, batch, of_actor, actor, REUSE, settings, room)
             wait(gate, threads)
             for part in range(first, last):
-                _ask(part, critics[part, TARGET], room.next_policy, len(batch), room.q[0, part], settings, room)
+                _ask(part, critics[part, TARGET], room.next_policy, len(batch), room.q[0, part], MAKE, settings, room)
                 if both:
-                    _ask(part, critics[part, NUMBERS], room.policy, len(batch), room.q[1, part], settings, room)
+                    _ask(part, critics[part, NUMBERS], room.policy, len(batch), room.q[1, part], KEEP, settings, room)
             wait(gate, threads)
             for part in range(first, last):
                 if both:
-                    _judge(part, len(batch), critics[part], settings, room)
+                    _judge(part, len(batch), critics[part], KEEP, settings, room)
                 count = counts[1] + step * every + number + 1
                 reported = number == every - 1
-                _learn_values(part, batch, critics[part], count, entropy_weight, settings, room, metrics, reported)
+                packing = REUSE if both else KEEP
+                _learn_values(
+                    part, batch, critics[part], count, entropy_weight, packing, settings, room, metrics, reported
+                )
             wait(gate, threads)
         if not both:
             for part in range(first, last):
-                _act(part, batch, noise[step, 0], actor, settings, room)
+                _act(part, batch, noise[step, 0], actor, MAKE, settings, room)
             wait(gate, threads)
             for part in range(first, last):
-                _ask(part, critics[part, NUMBERS], room.policy, len(batch), room.q[1, part], settings, room)
+                _ask(part, critics[part, NUMBERS], room.policy, len(batch), room.q[1, part], MAKE, settings, room)
             wait(gate, threads)
             for part in range(first, last):
-                _judge(part, len(batch), critics[part], settings, room)
+                _judge(part, len(batch), critics[part], MAKE, settings, room)
             wait(gate, threads)
         for part in range(first, last):
             _learn_to_act(part, len(batch), noise[step, 0], actor, entropy_weight, settings, room)
@@ -192,7 +198,7 @@ def _act_next(part, batch, noise, actor, settings, room):  # type: ignore[no-unt
         for j in range(a):
             room.data[i, o + j] = batch[i, o + j]
     kept, work = room.actor_memory, room.benches[part]
-    forward(actor[NUMBERS], settings.actor, RECTIFIED, room.next_observation, first, rows, kept, first, work)
+    forward(actor[NUMBERS], settings.actor, RECTIFIED, room.next_observation, first, rows, kept, first, KEEP, work)
     for i in range(first, first + rows):
         total = ZERO
         for j in range(a):
@@ -203,12 +209,12 @@ def _act_next(part, batch, noise, actor, settings, room):  # type: ignore[no-unt
 
 
 @inlined
-def _act(part, batch, noise, actor, settings, room):  # type: ignore[no-untyped-def]
+def _act(part, batch, noise, actor, packing, settings, room):  # type: ignore[no-untyped-def]
     """The policy's actions in the states for a half of the rows."""
     o, a = settings.observations, settings.actions
     first, rows = _half(part, len(batch))
     kept, work = room.actor_memory, room.benches[part]
-    forward(actor[NUMBERS], settings.actor, RECTIFIED, room.observation, first, rows, kept, first, work)
+    forward(actor[NUMBERS], settings.actor, RECTIFIED, room.observation, first, rows, kept, first, packing, work)
     for i in range(first, first + rows):
         total = ZERO
         for j in range(a):
@@ -231,16 +237,16 @@ def _squash(mean, log_deviation, noise):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _ask(part, network, x, rows, q, settings, room):  # type: ignore[no-untyped-def]
+def _ask(part, network, x, rows, q, packing, settings, room):  # type: ignore[no-untyped-def]
     """What a critic says of all rows."""
     kept = room.policy_memory[part]
-    forward(network, settings.critic, _kind(settings), x, START, rows, kept, START, room.benches[part])
+    forward(network, settings.critic, _kind(settings), x, START, rows, kept, START, packing, room.benches[part])
     for i in range(rows):
         q[i] = kept.out[i, 0]
 
 
 @inlined
-def _judge(part, rows, critic, settings, room):  # type: ignore[no-untyped-def]
+def _judge(part, rows, critic, packing, settings, room):  # type: ignore[no-untyped-def]
     """The slope of the actor's loss along the policy's actions, where this critic is the lower one.
 
     Elsewhere it is zero, so that only some of the rows need to go back: they move together in what the critic kept.
@@ -256,7 +262,8 @@ def _judge(part, rows, critic, settings, room):  # type: ignore[no-untyped-def]
     kept, gradient, slope_action = room.policy_memory[part], room.critic_gradient[part], room.slope_action[part]
     network, shape, kind, work = critic[NUMBERS], settings.critic, _kind(settings), room.benches[part]
     move_together(kept, kind, lower, count)
-    place = backward(network, shape, kind, room.policy, START, count, kept, START, slope_q, gradient, NO, NO, YES, work)
+    place = backward(network, shape, kind, room.policy, START, count, kept, START, slope_q, gradient,
+                     NO, NO, YES, packing, work)  # fmt: skip
     slope = work.slope[place]
     for i in range(rows):
         for j in range(a):
@@ -267,7 +274,9 @@ def _judge(part, rows, critic, settings, room):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _learn_values(part, batch, critic, number, entropy_weight, settings, room, metrics, reported):  # type: ignore[no-untyped-def]
+def _learn_values(  # type: ignore[no-untyped-def]
+    part, batch, critic, number, entropy_weight, packing, settings, room, metrics, reported
+):
     """`sac.update_critic` for one of the critics and its target: their step of this number."""
     o, a, rows = settings.observations, settings.actions, len(batch)
     discount, share = np.float32(settings.discount), TWO / np.float32(rows)
@@ -278,7 +287,7 @@ def _learn_values(part, batch, critic, number, entropy_weight, settings, room, m
     step = Step(critic[MEAN], critic[SQUARE], rate, of_square, room.no_decays)
     for first in range(0, rows, BLOCK):
         count = min(BLOCK, rows - first)
-        forward(network, shape, kind, room.data, first, count, kept, START, work)
+        forward(network, shape, kind, room.data, first, count, kept, START, packing, work)
         for i in range(count):
             row = first + i
             next_q = min(room.q[0, 0, row], room.q[0, 1, row]) - entropy_weight * room.log_probability[0, row]
@@ -289,7 +298,8 @@ def _learn_values(part, batch, critic, number, entropy_weight, settings, room, m
             total += kept.out[i, 0]
         # Adam takes its step with the last of the blocks.
         learn(network, shape, kind, room.data, first, count, kept, START, slope_q, gradient,
-              first > 0, first + count == rows, step, work)  # fmt: skip
+              first > 0, first + count == rows, step, packing, work)  # fmt: skip
+        packing = REUSE
     if reported:
         metrics[part, 0] += loss / np.float32(rows)
         metrics[part, 1] += total / np.float32(2 * rows)
@@ -314,22 +324,8 @@ def _learn_to_act(part, rows, noise, actor, entropy_weight, settings, room):  # 
             room.slope_out[i, a + j] = of_raw * noise[i, j] * deviation - share if free else ZERO
     gradient, network = room.actor_gradient[part], actor[NUMBERS]
     work, slope = room.benches[part], room.slope_out
-    backward(
-        network,
-        settings.actor,
-        RECTIFIED,
-        room.observation,
-        first,
-        count,
-        kept,
-        first,
-        slope,
-        gradient,
-        NO,
-        YES,
-        NO,
-        work,
-    )
+    backward(network, settings.actor, RECTIFIED, room.observation, first, count, kept, first, slope, gradient,
+             NO, YES, NO, MAKE, work)  # fmt: skip
 
 
 @inlined
