@@ -34,14 +34,18 @@ def products_of_all_kinds(a, b, c, bias, work, out):
     packed, strips = products.address(work[0]), products.address(work[1])
     products.pack(products.address(b), columns, depth, columns, packed)
     at = products.address(out[0])
-    products.multiply(products.address(a), depth, rows, depth, packed, products.address(bias), columns, at, columns)
+    tile, step = products.TILE * depth, products.NEXT
+    added = products.address(bias)
+    products.multiply(products.address(a), tile, depth, step, rows, depth, packed, added, columns, at, columns)
     products.pack_transposed(products.address(c), depth, depth, columns, packed)
     at = products.address(out[1])
-    products.multiply(products.address(a), depth, rows, depth, packed, 0, columns, at, columns)
+    products.multiply(products.address(a), tile, depth, step, rows, depth, packed, 0 * added, columns, at, columns)
     products.pack(products.address(out[0]), columns, rows, columns, packed)
     at = products.address(out[2])
-    for add in (False, True):
-        products.multiply_transposed(products.address(a), depth, depth, rows, strips, packed, columns, at, columns, add)
+    products.copy_strips(products.address(a), depth, depth, rows, strips)
+    tile, step = products.TILE * rows, products.ACROSS
+    for begin in (0 * added, products.ADD):
+        products.multiply(strips, tile, products.NEXT, step, depth, rows, packed, begin, columns, at, columns)
 
 
 @pytest.mark.parametrize("columns", [16, 32, 48, 64, 208])
@@ -65,10 +69,10 @@ def learn(a, slope, begin, numbers, work):
     products.pack(products.address(slope), columns, rows, columns, packed)
     size, rate, of_square, decay = 4 * a.shape[1] * columns, np.float32(0.1), np.float32(50), np.float32(0.01)
     begins = products.address(begin) if len(begin) else 0
-    products.learn_transposed(
-        products.address(a), a.shape[1], a.shape[1], rows, strips, packed, columns, begins, place, columns,
-        size, 2 * size, rate, of_square, decay,
-    )  # fmt: skip
+    products.copy_strips(products.address(a), a.shape[1], a.shape[1], rows, strips)
+    products.learn_from_strips(
+        strips, a.shape[1], rows, packed, columns, begins, place, columns, size, 2 * size, rate, of_square, decay
+    )
 
 
 @pytest.mark.parametrize("columns", [16, 32, 48, 64, 208])
@@ -152,6 +156,33 @@ def test_updates_are_those_of_jax(actor_every, layer_norm, batch, depth):
     assert own.keys() == told.keys()
     for name in told:
         np.testing.assert_allclose(own[name], told[name], rtol=1e-3, atol=1e-5)
+
+
+def with_critics(first: float, second: float | None) -> sac.Agent:
+    """Critics that say so much more than usual, or, without a second, twice the first one."""
+    one = agent(layer_norm=True)
+    critic, other = one.critic[0], one.critic[0 if second is None else 1]
+    raised = (
+        eqx.tree_at(lambda network: network.biases[-1], network, network.biases[-1] + by)
+        for network, by in ((critic, first), (other, first if second is None else second))
+    )
+    return eqx.tree_at(lambda a: a.critic, one, tuple(raised))
+
+
+@pytest.mark.parametrize("actor_every", [1, 2])
+@pytest.mark.parametrize("critics", [(0.0, 100.0), (100.0, 0.0), (0.0, None)], ids=["first", "second", "both"])
+def test_the_actor_learns_from_the_lower_critic_of_each_row_or_from_both(critics, actor_every):
+    before, rows = with_critics(*critics), minibatches(2, 50)
+    noise = sac.noise_of(jax.random.key(3), rows, actor_every, SPEC)
+    settings = SETTINGS | {"spec": SPEC, "actor_every": actor_every}
+    close(sac_on_cpu.update(before, rows, noise, **settings)[0], sac.update_in_jax(before, rows, noise, **settings)[0])
+
+
+def test_nan_in_a_critic_reaches_the_actor():
+    rows, settings = minibatches(1, 16), SETTINGS | {"spec": SPEC, "actor_every": 1}
+    before = with_critics(np.nan, 0.0)
+    after, _ = sac_on_cpu.update(before, rows, sac.noise_of(jax.random.key(4), rows, 1, SPEC), **settings)
+    assert np.isnan(after.actor.biases[-1]).any()
 
 
 @inlined

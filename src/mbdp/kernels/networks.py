@@ -8,7 +8,19 @@ from mbdp.kernels import adam
 from mbdp.kernels.compiling import in_widest_vectors, inlined, keep_apart
 from mbdp.kernels.elementary import exp
 from mbdp.kernels.layout import Shape, layer_at, layer_sizes, padded, row_size, zeros
-from mbdp.kernels.products import ROWS, address, learn_transposed, multiply, multiply_transposed, pack, pack_transposed
+from mbdp.kernels.products import (
+    ACROSS,
+    ADD,
+    NEXT,
+    ROWS,
+    TILE,
+    address,
+    copy_strips,
+    learn_from_strips,
+    multiply,
+    pack,
+    pack_transposed,
+)
 
 # Of NumPy's types, because Numba would compile a function anew for every constant of Python's that it is given.
 START, YES, NO = np.int64(0), np.bool_(True), np.bool_(False)
@@ -86,7 +98,7 @@ def forward(network, shape, kind, x, first, rows, kept, at, packing, bench):  # 
         panels = _panels(packing, bench, 0, place)
         if packing != REUSE:
             pack(weight, outputs, depth, outputs, panels)
-        multiply(below, below_row, count, depth, panels, bias, outputs, target, outputs)
+        multiply(below, TILE * below_row, below_row, NEXT, count, depth, panels, bias, outputs, target, outputs)
         if kind == NORMALISED:
             scale = network[place + (inputs + 1) * outputs :]
             _normalise(hidden, kept.inner[layer], kept.inverse[layer], scale, scale[outputs:], at, rows, width)
@@ -106,7 +118,7 @@ def forward(network, shape, kind, x, first, rows, kept, at, packing, bench):  # 
         panels, bias = _panels(packing, bench, 0, place), weight + 4 * inputs * outputs
         if packing != REUSE:
             pack(weight, outputs, width, outputs, panels)
-        multiply(below, below_row, count, width, panels, bias, outputs, target, outputs)
+        multiply(below, TILE * below_row, below_row, NEXT, count, width, panels, bias, outputs, target, outputs)
 
 
 @inlined
@@ -172,7 +184,8 @@ def _back(  # type: ignore[no-untyped-def]
                 row, panels = following.shape[1], _panels(packing, bench, 1, begin)
                 if packing != REUSE:
                     pack_transposed(address(network) + 4 * begin, outputs, outputs, inputs, panels)
-                multiply(at_slope, slope_row, count, outputs, panels, START, inputs, address(following), row)
+                multiply(at_slope, TILE * slope_row, slope_row, NEXT, count, outputs, panels, START, inputs,
+                         address(following), row)  # fmt: skip
                 place = 1 - place
             if of_weights:
                 below, below_at = (kept.hidden[layer - 1], at) if layer else (x, first)
@@ -231,15 +244,17 @@ def _of_matrix(  # type: ignore[no-untyped-def]
     packed, strips, below_row, slope_row = address(bench.packed), address(bench.strips), below.shape[1], slope.shape[1]
     at_below, at_gradient = address(below) + 4 * below_at * below_row, address(gradient) + 4 * begin
     pack(address(slope) + 4 * slope_at * slope_row, slope_row, rows, outputs, packed)
+    copy_strips(at_below, below_row, units, rows, strips)
     if learns:
         numbers = address(network)
-        learn_transposed(
-            at_below, below_row, units, rows, strips, packed, outputs, at_gradient if add else START,
+        learn_from_strips(
+            strips, units, rows, packed, outputs, at_gradient if add else START,
             numbers + 4 * begin, outputs, address(step.mean) - numbers, address(step.square) - numbers,
             step.rate, step.of_square, step.decays[layer],
         )  # fmt: skip
     else:
-        multiply_transposed(at_below, below_row, units, rows, strips, packed, outputs, at_gradient, outputs, add)
+        begins = ADD if add else START
+        multiply(strips, TILE * rows, NEXT, ACROSS, units, rows, packed, begins, outputs, at_gradient, outputs)
 
 
 @inlined

@@ -28,7 +28,9 @@ def _lanes() -> int:
 LANES = _lanes()
 TILE = 4 if LANES == 8 else ROWS  # rows of a tile: AVX2 has half as many registers as the others
 PANEL = 3 * LANES  # columns of a tile
-ADD = -1  # instead of a bias: begin with what is there
+# Of NumPy's types, because Numba would compile a function anew for every constant of Python's that it is given.
+ADD = np.int64(-1)  # instead of a bias: begin with what is there
+NEXT, ACROSS = np.int64(1), np.int64(TILE)  # from number to number of a row, or of a strip
 TOGETHER = 4  # steps along the depth between two jumps
 
 FLOAT, INDEX = ir.FloatType(), ir.IntType(64)
@@ -36,21 +38,12 @@ VECTOR = ir.VectorType(FLOAT, LANES)
 
 
 @inlined
-def multiply(a, a_row, rows, depth, packed, bias, columns, out, out_row):  # type: ignore[no-untyped-def]
-    """out = a @ packed + bias; at bias 0 nothing is added."""
-    _multiply(a, TILE * a_row, a_row, 1, rows, depth, packed, bias, columns, out, out_row)
+def multiply(a, a_tile, a_row, a_depth, rows, depth, packed, bias, columns, out, out_row):  # type: ignore[no-untyped-def]
+    """out = a @ packed + bias; at bias 0 nothing is added, at bias ADD what is there.
 
-
-@inlined
-def multiply_transposed(a, a_row, rows, depth, strips, packed, columns, out, out_row, add):  # type: ignore[no-untyped-def]
-    """out = a.T @ packed, or out += that; `a` has `depth` rows and is copied to `strips`, of columns for each tile."""
-    _copy_strips(a, a_row, rows, depth, strips)
-    _multiply(strips, TILE * depth, 1, TILE, rows, depth, packed, ADD if add else 0, columns, out, out_row)
-
-
-@inlined
-def _multiply(a, a_tile, a_row, a_depth, rows, depth, packed, bias, columns, out, out_row):  # type: ignore[no-untyped-def]
-    """The same for a whose number [i, k] in a tile is a_row i + a_depth k from the tile's first; bias may be ADD."""
+    The tiles of a are `a_tile` numbers apart, number [i, k] of a tile is a_row i + a_depth k from its first one: NEXT
+    in rows that follow each other, and in strips, which `copy_strips` makes of a transpose, ACROSS.
+    """
     keep_apart()
     column = 0
     while column < columns:
@@ -69,21 +62,21 @@ def _multiply(a, a_tile, a_row, a_depth, rows, depth, packed, bias, columns, out
 
 
 @inlined
-def _copy_strips(a, a_row, rows, depth, strips):  # type: ignore[no-untyped-def]
+def copy_strips(a, a_row, rows, depth, strips):  # type: ignore[no-untyped-def]
+    """The columns of a, `depth` numbers long, as many in a strip as a tile has rows; ACROSS a strip from row to row."""
     for row in range(0, rows, TILE):
         _copy_strip(a + 4 * row, a_row, depth, strips + 4 * row * depth)
 
 
 @inlined
-def learn_transposed(  # type: ignore[no-untyped-def]
-    a, a_row, rows, depth, strips, packed, columns, begin, numbers, row_size, to_mean, to_square, rate, of_square, decay
+def learn_from_strips(  # type: ignore[no-untyped-def]
+    strips, rows, depth, packed, columns, begin, numbers, row_size, to_mean, to_square, rate, of_square, decay
 ):
-    """Adam's step of `numbers` along a.T @ packed, to which the gradient at `begin`, if that is not 0, is added.
+    """Adam's step of `numbers` along strips @ packed, to which the gradient at `begin`, if that is not 0, is added.
 
     Adam's mean and mean square are `to_mean` and `to_square` bytes further on; `rate` has the mean's correction in it.
     """
     keep_apart()
-    _copy_strips(a, a_row, rows, depth, strips)
     column = 0
     while column < columns:
         width = _next_panel(columns - column)
@@ -158,7 +151,7 @@ def _tile(vectors: int) -> Any:
         a, b, bias, out = (builder.inttoptr(x, FLOAT.as_pointer()) for x in (a, b, bias, out))
         of_out = [builder.gep(out, [_times(builder, i, out_row)]) for i in range(TILE)]
         sums = _sums(builder, vectors)
-        with builder.if_then(builder.icmp_signed("==", args[5], ir.Constant(INDEX, ADD))):
+        with builder.if_then(builder.icmp_signed("==", args[5], ir.Constant(INDEX, int(ADD)))):
             _begin(builder, sums, lambda i, part: _load(builder, of_out[i], part * LANES))
         with builder.if_then(builder.icmp_signed(">", args[5], ir.Constant(INDEX, 0))):
             added = [_load(builder, bias, part * LANES) for part in range(vectors)]

@@ -255,8 +255,9 @@ def _judge(part, rows, critic, packing, settings, room):  # type: ignore[no-unty
     own, other, slope_q, lower = room.q[1, part], room.q[1, 1 - part], room.slope_q[part], room.lower[part]
     share, count = -ONE / np.float32(rows), 0
     for i in range(rows):
-        if own[i] <= other[i]:
-            slope_q[count, 0] = share if own[i] < other[i] else HALF * share
+        if not own[i] > other[i]:  # or both, if they are equal or one is NaN, which is to reach the actor
+            equal = HALF * share if own[i] == other[i] else own[i] + other[i]
+            slope_q[count, 0] = share if own[i] < other[i] else equal
             lower[count] = i
             count += 1
     kept, gradient, slope_action = room.policy_memory[part], room.critic_gradient[part], room.slope_action[part]
