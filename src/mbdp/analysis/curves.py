@@ -44,7 +44,7 @@ def draw_curves(
     by_name: dict[str, list[tuple[np.ndarray, np.ndarray]]] = defaultdict(list)
     for name, run in zip(names, runs, strict=True):
         by_name[name].append(read_curve(run))
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7, 4.8), layout="constrained")
     for number, (name, curves) in enumerate(by_name.items()):
         colour = f"C{number}"
         alone = len(curves) == 1 and window is None
@@ -67,7 +67,7 @@ def draw_curves(
     axes.set_ylabel("evaluation return")
     axes.set_title(", ".join(sorted({run.name.rpartition("_")[0] for run in runs})))
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)  # inside it would hide curves
     axes.set_xlim(left=0)
     figure.savefig(picture, dpi=130)
     plt.close(figure)
