@@ -40,6 +40,7 @@ def main() -> None:
     args.out.parent.mkdir(parents=True, exist_ok=True)
     parts: dict[str, Callable[[], Any]] = {
         "env_steps": lambda: growth(stretch=5 if args.quick else 250, rounds=1 if args.quick else 8),
+        "long_stretch": lambda: long_stretch(env_steps=20 if args.quick else 10_000),
         "paper_preset": lambda: paper_preset(steps=3 if args.quick else 20, rounds=1 if args.quick else 5),
         "start_up_seconds": start_up,
         "peak_memory": lambda: {env: child("benchmarks.peak_memory", env) for env in (ENV, "Ant-v5")},
@@ -83,6 +84,18 @@ def growth(*, stretch: int, rounds: int) -> dict[str, Any]:
         "last_to_first": middle[str(SAMPLES[-1])] / middle[str(SAMPLES[0])],
         "hours_of_a_whole_run": float(np.trapezoid(costs, over)) / 1e3 / 3600,
     }
+
+
+def long_stretch(*, env_steps: int) -> dict[str, Any]:
+    """Seconds of one long stretch of the default preset in the middle of a run, and a whole run projected from it."""
+    agent, samples = filled_agent(ENV, "default", SAMPLES[2], first_fit_steps=100)
+    run = agent.iterate(WHOLE_RUN)
+    take(run, 1)  # to warm up
+    began = time.perf_counter()
+    take(run, env_steps)
+    seconds = time.perf_counter() - began
+    hours = seconds / env_steps * WHOLE_RUN / 3600
+    return {"samples": samples, "env_steps": env_steps, "seconds": seconds, "hours_of_a_whole_run": hours}
 
 
 def paper_preset(*, steps: int, rounds: int) -> dict[str, Any]:

@@ -55,6 +55,11 @@ def run_table(report: dict[str, Any]) -> str:
     low, middle, high = more["seconds_per_1000"]
     name = f"1,000 env steps at {more['samples']:,} samples with 8 critic and 4 actor updates, as on most tasks"
     lines.append(f"| {name} | {middle:.1f} s ({low:.1f} to {high:.1f}) |")
+    if stretch := report.get("long_stretch"):
+        steps_in_a_row, from_samples = f"{stretch['env_steps']:,} env steps in a row", f"{stretch['samples']:,} samples"
+        seconds, hours = stretch["seconds"], stretch["hours_of_a_whole_run"]
+        name = f"{steps_in_a_row} from {from_samples} on, and 120,000 at that speed"
+        lines.append(f"| {name} | {seconds:.0f} s, {hours:.2f} h |")
     if paper := report.get("paper_preset"):
         first, rest = paper["first_fit"], paper["seconds_of_a_step_without"]
         seconds, steps_of_fits = paper["seconds_of_a_step_with_a_fit"], paper["gradient_steps_of_these_fits"]
