@@ -53,6 +53,15 @@ def test_a_later_fit_that_stops_early_takes_no_more_than_the_most_steps():
     assert second == 10
 
 
+def test_fewer_steps_than_an_epoch_has_are_taken_and_not_none():
+    data, rng = linear_system(500), np.random.default_rng(0)  # whole epochs have seven steps
+    model = ensemble.create(data.spec, members=3, width=32, depth=2, key=jax.random.key(0))
+    model, optimiser, _ = fit(model, create_optimiser(model, 1e-4), data, EARLY, seed=0, rng=rng)
+    before = int(optimiser[0].count)
+    _, optimiser, _ = fit(model, optimiser, data, EARLY._replace(most_steps=3), seed=0, rng=rng)
+    assert int(optimiser[0].count) - before == 3
+
+
 def test_improvements_too_small_to_go_on_for_are_kept():
     data = linear_system(500)
     model = ensemble.create(data.spec, members=3, width=32, depth=2, key=jax.random.key(0))

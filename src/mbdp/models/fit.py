@@ -230,8 +230,8 @@ def _fit_until_it_stops_helping(
     """
     capacity = -(-len(rows) // budget.batch) * budget.batch
     steps = min(-(-max(map(len, bootstraps)) // budget.batch), capacity // budget.batch)
-    steps = min(steps, budget.longest_epoch or steps)
     most = budget.most_steps if budget.most_steps and int(optimiser[0].count) else math.inf
+    steps = int(min(steps, budget.longest_epoch or steps, most))
     indices = np.zeros((len(model), capacity), np.int32)
     best, best_mse = model.members, score(model, *examined, spec).mse
     to_improve, idle, taken = best_mse, 0, 0
