@@ -18,7 +18,7 @@ from mbdp import MBDP
 from mbdp.envs.tasks import make
 from mbdp.experiments.evaluate import evaluate
 from mbdp.networks import MLP
-from mbdp.policy import Policy
+from mbdp.policies.policy import Policy
 
 OVER = (1, 100, 250, 500)
 

@@ -17,12 +17,12 @@ import jax
 import numpy as np
 from benchmarks.speed.measure import machine
 
-from mbdp.checkpoint import load_learner, read_about
 from mbdp.config import preset
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble
 from mbdp.models.fit import Budget, create_optimiser, fit, score
 from mbdp.replay import Replay
+from mbdp.storage.checkpoint import load_learner, read_about
 
 FIRST_STEPS = 4_000
 NO_LIMIT = {"longest_epoch": 0, "most_steps": 0}  # MBPO's rule

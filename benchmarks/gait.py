@@ -9,7 +9,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 
-from mbdp.policy import load_policy
+from mbdp.policies.policy import load_policy
 
 STEPS, DISCOUNT = 25, 0.99
 

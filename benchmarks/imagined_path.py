@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdp.checkpoint import load_learner, read_about
 from mbdp.models.ensemble import predict, sample
-from mbdp.policy import load_policy
+from mbdp.policies.policy import load_policy
+from mbdp.storage.checkpoint import load_learner, read_about
 
 STEPS, EVERY = 200, 8
 

@@ -23,10 +23,10 @@ import mujoco
 import numpy as np
 
 from mbdp.envs import tasks
-from mbdp.envs.perturb import perturb
-from mbdp.foreign_policies import open_policy
-from mbdp.policy import Policy
+from mbdp.policies.foreign import open_policy
+from mbdp.policies.policy import Policy
 from mbdp.robustness import evaluate_grid
+from mbdp.robustness.perturb import perturb
 
 RANDOM = "random network, 2 x 256"
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from tests.faults.runs import OPTIONS, remains
 
-from mbdp.experiments.checkpoints import checkpoints_of
+from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.record import versions
 
 ENV = "InvertedPendulum-v5"

@@ -16,10 +16,10 @@ import gymnasium
 from stable_baselines3 import SAC
 
 from mbdp.analysis.heatmap import draw_grid
-from mbdp.envs.perturb import perturb
 from mbdp.envs.tasks import make
-from mbdp.policy import load_policy
+from mbdp.policies.policy import load_policy
 from mbdp.robustness import evaluate_grid
+from mbdp.robustness.perturb import perturb
 
 
 def main() -> None:

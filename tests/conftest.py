@@ -6,7 +6,6 @@ from contextlib import contextmanager
 import jax
 import numpy as np
 import pytest
-from numba.core import event
 
 from mbdp.config import Config, preset
 from mbdp.envs.toy import POINT_MASS
@@ -70,7 +69,7 @@ def _own_cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
 
 @contextmanager
 def compilations() -> Iterator[list[str]]:
-    """The events of compiling, by XLA or Numba, while the context lasts."""
+    """The events of compiling, while the context lasts."""
     seen: list[str] = []
 
     def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
@@ -79,8 +78,6 @@ def compilations() -> Iterator[list[str]]:
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        with event.install_recorder("numba:compile") as of_numba:
-            yield seen
-        seen += [str(one) for _, one in of_numba.buffer]
+        yield seen
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from mbdp.envs.toy import POINT_MASS
-from mbdp.experiments.checkpoints import checkpoints_of
+from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.cli import main
-from mbdp.policy import load_policy
+from mbdp.policies.policy import load_policy
 from tests.conftest import TINY
 
 QUICK = [part for name, value in TINY.items() for part in ("--" + name.replace("_", "-"), str(value))]

@@ -7,8 +7,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from mbdp.envs.axes import AXES
-from mbdp.envs.perturb import InertPerturbation, perturb, root_body
+from mbdp.robustness.axes import AXES
+from mbdp.robustness.perturb import InertPerturbation, perturb, root_body
 from mbdp.types import BadInput
 
 FOUR = ("Hopper", "Walker2d", "HalfCheetah", "Ant")

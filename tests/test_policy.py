@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from mbdp.policy import Policy, load_policy
+from mbdp.policies.policy import Policy, load_policy
 from mbdp.types import BadInput
 
 

@@ -7,9 +7,9 @@ import gymnasium
 import numpy as np
 import pytest
 
-from mbdp.envs.perturb import perturb
 from mbdp.envs.tasks import make, spec_of
 from mbdp.robustness import evaluate_grid, evaluate_grids
+from mbdp.robustness.perturb import perturb
 from mbdp.types import BadInput
 from tests.test_policy import make_policy
 from tests.test_stepping import IDS

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mbdp.experiments.cli import main
-from mbdp.policy import Policy, load_policy
+from mbdp.policies.policy import Policy, load_policy
 from mbdp.robustness import evaluate_grid
 from tests.conftest import TINY_SLBO, TINY_STEVE
 

@@ -2,9 +2,9 @@ import gymnasium
 import numpy as np
 import pytest
 
-from mbdp.envs.perturb import perturb
 from mbdp.envs.rules import RULES, rules_of
-from mbdp.stepping import AllTogether, OneByOne, repeats_gymnasium
+from mbdp.robustness.perturb import perturb
+from mbdp.robustness.stepping import AllTogether, OneByOne, repeats_gymnasium
 
 NAMES = ("Hopper", "Walker2d", "HalfCheetah", "Swimmer", "Ant", "InvertedPendulum", "InvertedDoublePendulum")
 IDS = [f"{name}-v{version}" for name in NAMES for version in (4, 5)]

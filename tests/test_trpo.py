@@ -185,7 +185,7 @@ def test_a_fresh_policy_is_noise_around_zero():
 
 
 def test_the_exported_policy_acts_as_the_actor_whatever_its_inputs_are_scaled_by():
-    from mbdp.policy import Policy
+    from mbdp.policies.policy import Policy
 
     old = agent().actor
     actor = trpo.Actor(old.network, old.log_deviation, jnp.array([1.0, -2.0, 3.0]), jnp.array([0.5, 2.0, 4.0]))

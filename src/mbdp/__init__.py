@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from mbdp.dropout import model_dropout, rollout_dropout
 
 if TYPE_CHECKING:
-    from mbdp.agent import MBDP as MBDP
+    from mbdp.api import MBDP as MBDP
 
 __all__ = ["MBDP", "model_dropout", "rollout_dropout"]
 
@@ -13,7 +13,7 @@ __all__ = ["MBDP", "model_dropout", "rollout_dropout"]
 def __getattr__(name: str) -> object:
     # The agent needs JAX and MuJoCo; whoever borrows the dropout, or asks for --help, does not wait for them.
     if name == "MBDP":
-        from mbdp.agent import MBDP
+        from mbdp.api import MBDP
 
         return MBDP
     raise AttributeError(f"module 'mbdp' has no attribute {name!r}")

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdp import policy
+from mbdp.policies import policy
 
 NAMES: dict[Callable[..., jax.Array], str] = {jax.nn.relu: "relu", jnp.tanh: "tanh"}  # of activations
 

@@ -63,26 +63,12 @@ def rollout(model: Ensemble, actor: MLP, starts: np.ndarray, *, horizon: int, pl
     shape, spec = (horizon, len(starts), samples), Spec(starts.shape[-1], len(actor.biases[-1]) // 2)
     imagined = Imagined(np.empty((*shape, spec.row_width), np.float32), np.empty(shape, bool), np.empty(shape, bool))
     parts = np.split(filled, blocks)
-    if jax.default_backend() == "cpu":
-        from mbdp import rollout_on_cpu
-
-        networks = rollout_on_cpu.Imagination(model, actor, spec)
-        rng_member = np.random.default_rng(np.asarray(jax.random.key_data(key_member)))
-        one_member = rng_member.integers(len(model), size=horizon)
-
-        def steps(number: int) -> Iterator[Imagined]:
-            return rollout_on_cpu.rollout_block(networks, parts[number], rngs[number], samples, plan, one_member)
-    else:
-        keys_member, keys = _several(key_member, horizon), _several(key_blocks, blocks)
-
-        def steps(number: int) -> Iterator[Imagined]:
-            return rollout_block_in_jax(
-                model, actor, parts[number], keys[number], rngs[number], samples, plan, keys_member
-            )
+    keys_member, keys = _several(key_member, horizon), _several(key_blocks, blocks)
 
     def imagine(number: int) -> None:
         own = slice(number * states, min((number + 1) * states, len(starts)))
-        for depth, step in enumerate(steps(number)):
+        steps = _rollout_block(model, actor, parts[number], keys[number], rngs[number], samples, plan, keys_member)
+        for depth, step in enumerate(steps):
             for whole, part in zip(imagined, step, strict=True):
                 whole[depth, own] = part[: own.stop - own.start]
 
@@ -105,7 +91,7 @@ def surviving_rows(imagined: Imagined, spec: Spec, plan: Plan, *, discount: floa
     return imagined.rows[mask.reshape(valid.shape)]
 
 
-def rollout_block_in_jax(
+def _rollout_block(
     model: Ensemble,
     actor: MLP,
     starts: np.ndarray,

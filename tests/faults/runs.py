@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from mbdp.checkpoint import read_about
 from mbdp.envs.toy import POINT_MASS
-from mbdp.experiments.checkpoints import checkpoints_of
+from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.cli import main
 from mbdp.experiments.record import Record
+from mbdp.storage.checkpoint import read_about
 from tests.conftest import TINY, TINY_SLBO, TINY_STEVE
 
 

@@ -12,9 +12,9 @@ import safetensors
 from safetensors.numpy import load_file, save_file
 
 from mbdp import MBDP
-from mbdp.checkpoint import BEFORE_AVERAGES, FORMAT, seal
-from mbdp.experiments.checkpoints import checkpoints_of
+from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.cli import main
+from mbdp.storage.checkpoint import BEFORE_AVERAGES, FORMAT, seal
 from mbdp.types import BadInput
 from tests.faults.runs import metrics, remains
 
@@ -141,7 +141,7 @@ def test_rows_of_another_shape_are_refused(file, shape, dtype):
     rows = np.zeros(shape, dtype)
     with safetensors.safe_open(file, framework="numpy") as opened:
         manifest = json.loads(opened.metadata()["mbdp"])["manifest"]
-    from mbdp.checkpoint import _digest
+    from mbdp.storage.checkpoint import _digest
 
     forge(file, {"d_env": rows}, manifest=manifest | {"d_env": [rows.nbytes, _digest(rows)]})
     with pytest.raises(BadInput, match="d_env has the shape"):

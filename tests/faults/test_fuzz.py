@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from mbdp import MBDP
-from mbdp.checkpoint import seal
-from mbdp.experiments.checkpoints import checkpoints_of
-from mbdp.policy import load_policy
+from mbdp.experiments.checkpoint_folder import checkpoints_of
+from mbdp.policies.policy import load_policy
+from mbdp.storage.checkpoint import seal
 from mbdp.types import BadInput
 
 INPUTS = 300  # of each kind

@@ -12,7 +12,7 @@ from mbdp.envs.interact import FAR, MOST_FAULTS, MOST_REWARD, Outcome, World
 from mbdp.envs.tasks import make
 from mbdp.envs.toy import POINT_MASS, PointMass
 from mbdp.experiments.alarms import Alarms
-from mbdp.experiments.checkpoints import checkpoints_of
+from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.cli import main
 from mbdp.models.fit import Score
 from mbdp.types import Broken

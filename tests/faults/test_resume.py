@@ -8,7 +8,7 @@ import pytest
 
 from mbdp import MBDP
 from mbdp.envs.toy import PointMass
-from mbdp.experiments.checkpoints import checkpoints_of
+from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.cli import main
 from tests.faults.runs import metrics, remains, start_and_die, train
 

@@ -12,7 +12,7 @@ import pytest
 
 from mbdp import MBDP
 from mbdp.envs.toy import POINT_MASS
-from mbdp.experiments.checkpoints import checkpoint_name, checkpoints_of
+from mbdp.experiments.checkpoint_folder import checkpoint_name, checkpoints_of
 from mbdp.experiments.cli import main
 from mbdp.experiments.run import interruptible
 from tests.faults.runs import OPTIONS, remains, train

@@ -14,17 +14,17 @@ from pathlib import Path
 import pytest
 
 from mbdp.envs.toy import POINT_MASS
-from mbdp.experiments.checkpoints import checkpoints_of
+from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.cli import main
 from mbdp.experiments.display import Display
 from mbdp.experiments.record import Record
-from mbdp.files import locked, replace_file
+from mbdp.storage.files import locked, replace_file
 from mbdp.types import BadInput
 from tests.faults.runs import OPTIONS, metrics, remains, train
 
 HOLDER = """
 import pathlib, sys, time
-from mbdp.files import locked
+from mbdp.storage.files import locked
 with locked(pathlib.Path(sys.argv[1])):
     print("locked", flush=True)
     time.sleep(1000)

@@ -6,9 +6,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from mbdp.envs.perturb import perturb
-from mbdp.foreign_policies import open_policy
+from mbdp.policies.foreign import open_policy
 from mbdp.robustness import evaluate_grid
+from mbdp.robustness.perturb import perturb
 
 
 def acts_as(agent: Any, file: Path) -> bool:

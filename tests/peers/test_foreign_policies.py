@@ -6,7 +6,7 @@ import stable_baselines3
 from onnx import TensorProto, helper, numpy_helper
 
 from mbdp.experiments.cli import main
-from mbdp.foreign_policies import open_policy
+from mbdp.policies.foreign import open_policy
 from mbdp.robustness import evaluate_grid, evaluate_grids
 from mbdp.types import BadInput
 from tests.peers.conftest import acts_as, cell_and_plain_loop

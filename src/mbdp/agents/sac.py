@@ -130,11 +130,7 @@ def update(
         "new_share": 1 / min(max(AVERAGED_SHARE * calls, 1), average_over),
     }
     noise = noise_of(key, minibatches, actor_every, spec)
-    if jax.default_backend() == "cpu":
-        from mbdp.agents import sac_on_cpu
-
-        return sac_on_cpu.update(agent, minibatches, noise, **settings)
-    return update_in_jax(agent, minibatches, noise, **settings)
+    return _update(agent, minibatches, noise, **settings)
 
 
 def noise_of(key: jax.Array, minibatches: Any, actor_every: int, spec: Spec) -> np.ndarray:
@@ -145,7 +141,7 @@ def noise_of(key: jax.Array, minibatches: Any, actor_every: int, spec: Spec) -> 
 
 
 @partial(jax.jit, static_argnames=("spec", "actor_every", "learning_rate"))
-def update_in_jax(
+def _update(
     agent: Agent,
     minibatches: jax.Array,
     noise: jax.Array,
@@ -158,7 +154,7 @@ def update_in_jax(
     target_entropy: float,
     new_share: float,
 ) -> tuple[Agent, dict[str, jax.Array]]:
-    """`update` where there is an accelerator; the newest actor has `new_share` in the average."""
+    """`update`, compiled; the newest actor has `new_share` in the average."""
     optimiser = optax.adam(learning_rate)
 
     def step(agent: Agent, inputs: tuple[jax.Array, jax.Array]) -> tuple[Agent, dict[str, jax.Array]]:

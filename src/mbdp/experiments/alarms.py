@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from mbdp.agent import MBDP
 from mbdp.algorithm import Progress
+from mbdp.api import MBDP
 from mbdp.replay import unpack
 
 BEYOND = 10  # times the largest value that any policy could have

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mbdp.envs.tasks import make, registered
 from mbdp.experiments.evaluate import FIRST_SEED, evaluate
-from mbdp.policy import load_policy
+from mbdp.policies.policy import load_policy
 from mbdp.types import BadInput
 
 

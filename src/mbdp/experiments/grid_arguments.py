@@ -4,9 +4,9 @@ import argparse
 
 import numpy as np
 
-from mbdp.envs.axes import AXES, check_value
-from mbdp.envs.perturb import perturb
 from mbdp.envs.tasks import make
+from mbdp.robustness.axes import AXES, check_value
+from mbdp.robustness.perturb import perturb
 from mbdp.types import BadInput
 
 DEFAULT_VALUES = "0.5:1.5:11"  # the paper's

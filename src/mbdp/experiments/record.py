@@ -14,11 +14,11 @@ import jax
 import numpy as np
 from tensorboardX import SummaryWriter
 
-from mbdp.agent import MBDP
 from mbdp.analysis.curves import draw_curves
-from mbdp.experiments.checkpoints import save_in
+from mbdp.api import MBDP
+from mbdp.experiments.checkpoint_folder import save_in
 from mbdp.experiments.evaluate import Evaluation
-from mbdp.files import replace_file, sync
+from mbdp.storage.files import replace_file, sync
 from mbdp.types import BadInput
 
 PACKAGES = ("mbdp", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco")

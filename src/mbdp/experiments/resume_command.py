@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
     if not args.run.is_dir():
         raise BadInput(f"{args.run}: there is no such run directory")
     share_compilations()
-    from mbdp.files import locked
+    from mbdp.storage.files import locked
 
     with locked(args.run):
         _go_on(args.run, args.steps, args.env, args.quiet)
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool) -> None:
     from mbdp.envs.tasks import make
-    from mbdp.experiments.checkpoints import checkpoint_name, newest_of
+    from mbdp.experiments.checkpoint_folder import checkpoint_name, newest_of
     from mbdp.experiments.run import train
 
     agent, past, complaints = newest_of(folder, make(env_id) if env_id else None)

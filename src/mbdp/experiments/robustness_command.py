@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from mbdp.analysis.robustness_report import Result, Setting, text_table, write_report
-from mbdp.envs.axes import axis_of
 from mbdp.experiments.grid_arguments import add_grid_arguments, axes_of
-from mbdp.foreign_policies import open_policy
 from mbdp.parallel import cores
+from mbdp.policies.foreign import open_policy
 from mbdp.robustness import PROTOCOL, Grid, evaluate_grids
+from mbdp.robustness.axes import axis_of
 from mbdp.types import BadInput
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mbdp import interruption
-from mbdp.agent import MBDP
 from mbdp.algorithm import Progress
+from mbdp.api import MBDP
 from mbdp.envs.tasks import make
 from mbdp.experiments.alarms import Alarms
 from mbdp.experiments.display import Display

@@ -75,9 +75,9 @@ def run(args: argparse.Namespace) -> None:
     if args.evaluate_every < 1 or args.episodes < 1 or not args.checkpoint_minutes >= 0:
         raise BadInput("--evaluate-every and --episodes must be at least 1, --checkpoint-minutes at least 0")
     share_compilations()
-    from mbdp.agent import MBDP
+    from mbdp.api import MBDP
     from mbdp.experiments.run import new_run_directory, train
-    from mbdp.files import locked
+    from mbdp.storage.files import locked
 
     agent = MBDP(args.env, algo=args.algo, preset_name=args.preset, prefer=args.prefer, seed=args.seed, **settings)
     folder = new_run_directory(args.out, args.algo, args.env, args.seed)

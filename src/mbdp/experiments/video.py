@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from mbdp.policy import Policy
+from mbdp.policies.policy import Policy
 from mbdp.types import BadInput
 
 

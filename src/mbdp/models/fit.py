@@ -11,6 +11,7 @@ import optax
 
 from mbdp.interruption import stop_if_asked
 from mbdp.models.ensemble import Ensemble, Member, Scaling, predict
+from mbdp.parallel import side_by_side
 from mbdp.replay import Replay, unpack
 from mbdp.types import Spec, Transition
 
@@ -127,28 +128,12 @@ def descend(
     budget: Budget,
 ) -> tuple[Member, optax.OptState]:
     """`steps` Adam steps; step i of a member uses rows indices[member, i * batch : (i + 1) * batch]."""
-    if jax.default_backend() == "cpu":
-        from mbdp.models import fit_on_cpu
+    rows_there, indices_there = jnp.asarray(rows), jnp.asarray(indices)
 
-        return fit_on_cpu.descend(model, optimiser, rows, indices, steps, spec, budget)
-    return descend_in_jax(model, optimiser, jnp.asarray(rows), jnp.asarray(indices), steps, spec, budget)
+    def one(member: int) -> tuple[Member, optax.OptState]:
+        return descend_one(member, model, optimiser, rows_there, indices_there, steps, spec=spec, budget=budget)
 
-
-def descend_in_jax(
-    model: Ensemble,
-    optimiser: optax.OptState,
-    rows: jax.Array,
-    indices: jax.Array,
-    steps: int,
-    spec: Spec,
-    budget: Budget,
-) -> tuple[Member, optax.OptState]:
-    """`descend` where there is an accelerator."""
-    fitted = [
-        descend_one(member, model, optimiser, rows, indices, steps, spec=spec, budget=budget)
-        for member in range(len(model))
-    ]
-    return _stacked(*fitted)
+    return _stacked(*side_by_side(one, range(len(model))))
 
 
 @partial(jax.jit, static_argnames=("spec", "budget"))
@@ -189,18 +174,9 @@ def examination(rows: np.ndarray, held_out: np.ndarray, rng: np.random.Generator
     return full, (np.arange(HELD_OUT_ENOUGH) < len(chosen)).astype(np.float32)
 
 
-def score(model: Ensemble, rows: np.ndarray, weight: np.ndarray, spec: Spec) -> Score:
-    """Each member's error on those of the rows that have a weight of 1 and not of 0."""
-    if jax.default_backend() == "cpu":
-        from mbdp.models import fit_on_cpu
-
-        return Score(*fit_on_cpu.score(model, rows[weight > 0], spec))
-    return score_in_jax(model, jnp.asarray(rows), jnp.asarray(weight), spec)
-
-
 @partial(jax.jit, static_argnames="spec")
-def score_in_jax(model: Ensemble, rows: jax.Array, weight: jax.Array, spec: Spec) -> Score:
-    """`score` where there is an accelerator."""
+def score(model: Ensemble, rows: jax.Array, weight: jax.Array, spec: Spec) -> Score:
+    """Each member's error on those of the rows that have a weight of 1 and not of 0."""
     batch = unpack(rows, spec)
     targets = scaled_targets(model.scaling, batch)
 

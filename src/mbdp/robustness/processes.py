@@ -12,7 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
-from mbdp.lanes import BatchPolicy, EnvMaker, Job, Outcome, Worlds, run_episodes
+from mbdp.robustness.episodes import BatchPolicy, EnvMaker, Job, Outcome, Worlds, run_episodes
 from mbdp.types import BadInput
 
 Progress = Callable[[int, int], None]  # episodes done, episodes in all

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import gymnasium
 import numpy as np
 
-from mbdp.envs.axes import DISTURBANCES
-from mbdp.envs.perturb import perturb
 from mbdp.envs.rules import Rules, rules_of
 from mbdp.envs.tasks import spec_of
-from mbdp.stepping import AllTogether, OneByOne, Stepper, repeats_gymnasium, unchecked
+from mbdp.robustness.axes import DISTURBANCES
+from mbdp.robustness.perturb import perturb
+from mbdp.robustness.stepping import AllTogether, OneByOne, Stepper, repeats_gymnasium, unchecked
 from mbdp.types import BadInput
 
 BatchPolicy = Callable[[np.ndarray], np.ndarray]  # observations (n, obs) to actions (n, act)

@@ -6,7 +6,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from mbdp.envs.contact import effective_friction, rubbing_pairs
+from mbdp.robustness.contact import effective_friction, rubbing_pairs
 
 Fields = dict[str, np.ndarray]
 SCALED = {

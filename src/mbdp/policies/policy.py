@@ -11,7 +11,7 @@ import numpy as np
 import safetensors
 from safetensors.numpy import load, save
 
-from mbdp.files import replace_file
+from mbdp.storage.files import replace_file
 from mbdp.types import BadInput
 
 Arrays = tuple[np.ndarray, ...]

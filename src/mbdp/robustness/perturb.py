@@ -13,13 +13,12 @@ import gymnasium
 import mujoco
 import numpy as np
 
-from mbdp.envs.axes import DISTURBANCES, check_coefficients
-from mbdp.envs.contact import CONTACT_COLUMNS, effective_friction, live_friction
-from mbdp.envs.disturb import Disturbed
-from mbdp.envs.physics import FIELDS, NOMINAL, SCALED, Fields, Nominal, nominal_of, read_fields, write_fields
+from mbdp.envs.interact import UNSTABLE
+from mbdp.robustness.axes import DISTURBANCES, check_coefficients
+from mbdp.robustness.contact import CONTACT_COLUMNS, effective_friction, live_friction
+from mbdp.robustness.disturb import Disturbed
+from mbdp.robustness.physics import FIELDS, NOMINAL, SCALED, Fields, Nominal, nominal_of, read_fields, write_fields
 from mbdp.types import BadInput
-
-UNSTABLE = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
 
 
 class InertPerturbation(RuntimeError):

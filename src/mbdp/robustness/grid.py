@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from mbdp.envs import tasks
-from mbdp.envs.axes import check_value
-from mbdp.envs.perturb import perturb
-from mbdp.lanes import BatchPolicy, EnvMaker, Job, act
+from mbdp.robustness.axes import check_value
+from mbdp.robustness.episodes import BatchPolicy, EnvMaker, Job, act
+from mbdp.robustness.perturb import perturb
+from mbdp.robustness.processes import Progress, one_line, run_all
 from mbdp.types import BadInput
-from mbdp.workers import Progress, one_line, run_all
 
 BATCH = 64
 PROTOCOL = "zero-shot"

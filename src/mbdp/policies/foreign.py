@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mbdp.policy import load_policy
+from mbdp.policies.policy import load_policy
 from mbdp.types import BadInput
 
 # The modules in which those packages keep their policy classes, and the algorithm whose loader reads such a file. PPO

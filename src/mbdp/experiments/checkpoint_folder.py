@@ -5,9 +5,9 @@ from typing import Any
 
 import gymnasium
 
-from mbdp.agent import MBDP
-from mbdp.checkpoint import read_about
-from mbdp.files import remove_partials
+from mbdp.api import MBDP
+from mbdp.storage.checkpoint import read_about
+from mbdp.storage.files import remove_partials
 from mbdp.types import BadInput
 
 KEPT = 2

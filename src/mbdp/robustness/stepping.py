@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 from gymnasium.wrappers import PassiveEnvChecker, TimeLimit
 
-from mbdp.envs.perturb import UNSTABLE
+from mbdp.envs.interact import UNSTABLE
 from mbdp.envs.rules import Fields, Rules
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from mbdp.envs.axes import AXES, DISTURBANCES, check_coefficients
+from mbdp.robustness.axes import AXES, DISTURBANCES, check_coefficients
 from mbdp.types import BadInput
 
 

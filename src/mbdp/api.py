@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdp.algorithm import Progress
-from mbdp.checkpoint import load_learner, read_about, save_checkpoint
 from mbdp.config import PREFERENCES
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import make, registered, task_of
 from mbdp.methods import METHODS, Method
-from mbdp.policy import Policy
+from mbdp.policies.policy import Policy
 from mbdp.replay import unpack
+from mbdp.storage.checkpoint import load_learner, read_about, save_checkpoint
 from mbdp.types import BadInput, Termination
 
 Callback = Callable[["MBDP", Progress], bool | None]

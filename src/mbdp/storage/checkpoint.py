@@ -17,9 +17,9 @@ from safetensors.numpy import save
 from mbdp.algorithm import Learner
 from mbdp.config import Common, Config
 from mbdp.envs.interact import BOOKMARK, World
-from mbdp.files import replace_file
 from mbdp.methods import METHODS
 from mbdp.replay import Replay
+from mbdp.storage.files import replace_file
 from mbdp.types import BadInput, Spec
 
 FORMAT = 4
