@@ -15,6 +15,7 @@ from mbdp.envs.toy import POINT_MASS
 from mbdp.models.fit import fit
 from mbdp.replay import mixed_minibatches, unpack
 from mbdp.rollout import rollout
+from mbdp.streams import generator, key
 from tests.conftest import compilations, tiny
 
 TERMINATION = task_of(POINT_MASS).termination
@@ -36,22 +37,22 @@ def learned_without_any_dropout(config: Config, seed: int = 0) -> sac.Agent:
     d_env, d_model = learner.d_env, learner.d_model
     agent, model, optimiser = learner.agent, learner.model, learner.model_optimiser
     for step in range(config.steps):
-        rng = np.random.default_rng([seed, step])
-        key_rollout, key_update = algorithm.step_keys(seed, step)
+        rng = generator(seed, "action", step)
         if step < config.random_steps:
             d_env.add(world.step(rng.uniform(-1, 1, spec.action_size)).rows)
             continue
         d_env.add(world.step(sac.explore(agent.actor, world.observation, rng=rng)).rows)
         if config.real_ratio < 1 and (step - config.random_steps) % config.model_every == 0:
-            rng = np.random.default_rng([seed, step])  # as after a resume, which may come between the step and its fit
+            rng = generator(seed, "fit", step)
             model, optimiser, score = fit(model, optimiser, d_env, config.budget(TERMINATION), seed=seed, rng=rng)
             best_first = np.argsort(np.asarray(score.distance), kind="stable")
-            starts = unpack(d_env.sample(config.starts(len(model), 1), rng), spec).observation
+            sampled = d_env.sample(config.starts(len(model), 1), generator(seed, "start", step))
+            starts, key_rollout = unpack(sampled, spec).observation, key(seed, "rollout", step)
             imagined = rollout(model[best_first], agent.actor, starts, horizon=1, plan=plan, key=key_rollout)
             d_model.add(imagined.rows[imagined.valid])
-        rows = mixed_minibatches(d_env, d_model, **config.minibatches, rng=rng)
+        rows = mixed_minibatches(d_env, d_model, **config.minibatches, rng=generator(seed, "minibatch", step))
         settings = config.sac_settings(spec) | {"discount": config.discount}
-        agent, _ = sac.update(agent, rows, spec=spec, **settings, key=key_update)
+        agent, _ = sac.update(agent, rows, spec=spec, **settings, key=key(seed, "update", step))
     return agent
 
 

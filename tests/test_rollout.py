@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mbdp.agents.sac import Shape
 from mbdp.agents.sac import create as create_agent
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble, Member, Scaling
@@ -15,9 +16,7 @@ from mbdp.types import Spec, Transition
 from tests.conftest import compilations
 
 SPEC = Spec(2, 1)
-ACTOR = create_agent(
-    SPEC, width=16, depth=2, layer_norm=False, learning_rate=1e-3, temperature=1.0, key=jax.random.key(0)
-).actor
+ACTOR = create_agent(SPEC, Shape(width=16, depth=2), key=jax.random.key(0)).actor
 STARTS = np.random.default_rng(0).normal(size=(12, 2)).astype(np.float32)
 
 

@@ -24,15 +24,8 @@ SETTINGS: dict[str, Any] = {
 
 
 def agent(*, temperature: float = 1e-6, layer_norm: bool = False) -> sac.Agent:
-    return sac.create(
-        SPEC,
-        width=16,
-        depth=2,
-        layer_norm=layer_norm,
-        learning_rate=3e-3,
-        temperature=temperature,
-        key=jax.random.key(0),
-    )
+    shape = sac.Shape(16, 2, layer_norm=layer_norm, learning_rate=3e-3, temperature=temperature)
+    return sac.create(SPEC, shape, key=jax.random.key(0))
 
 
 def one_state_forever(terminated: float, updates: int = 400) -> jax.Array:

@@ -1,39 +1,47 @@
 """Algorithm 1 of the paper as one generator: it yields after every env step, and whoever iterates it does the rest."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import optax
 
-from mbdp.agents import sac
+from mbdp.agents import expansion, sac
 from mbdp.config import Config
 from mbdp.dropout import model_dropout
 from mbdp.envs.interact import Outcome, World
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble
-from mbdp.models.fit import create_optimiser, fit
+from mbdp.models.fit import Budget, create_optimiser, fit, replaced
 from mbdp.replay import Replay, mixed_minibatches, unpack
 from mbdp.rollout import Imagined, rollout, surviving_rows
+from mbdp.streams import generator, key
+from mbdp.termination import disagreement
 from mbdp.types import Spec, Termination
 
 Explore = Callable[..., np.ndarray]  # (actor, observation, *, rng) -> action in [-1, 1]
+Metrics = dict[str, Any]
 
 
 @dataclass
 class Learner:
-    """Everything that a run has learned and gathered so far; all chance derives from (seed, step)."""
+    """Everything that a run has learned and gathered so far; all chance derives from (seed, purpose, step)."""
 
     agent: Any  # of agents/ or, where a baseline's has more to it, of baselines/
     model: Ensemble
     model_optimiser: optax.OptState
     d_env: Replay
     d_model: Replay
-    step: int = 0
-    due: int = 0  # pieces of work that are left of this step: a fit, or the rounds of SLBO
+    step: int = 0  # env steps that are done, with all the work that belongs to them
+    acted: bool = False  # whether the next one has been taken in the environment already
+    rounds: int = 0  # of SLBO's work that are left of it
+    kept: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # M^beta, least biased first
+
+    def settle(self) -> None:
+        """All work of the env step is done."""
+        self.step, self.acted = self.step + 1, False
 
 
 class Progress(NamedTuple):
@@ -45,7 +53,7 @@ class Progress(NamedTuple):
 
     step: int
     outcome: Outcome | None
-    metrics: dict[str, Any]
+    metrics: Metrics
     settled: bool = True
 
 
@@ -53,74 +61,113 @@ def mbdp(
     learner: Learner, world: World, config: Config, *, termination: Termination | None, seed: int
 ) -> Iterator[Progress]:
     """Model-based reinforcement learning with double dropout planning (Algorithm 1), from where the learner stands."""
-    spec, plan, budget = world.spec, config.plan(termination), config.budget(termination)
-    update_policy: Callable[..., Any] = partial(sac.update, spec=spec, **config.sac_settings(spec))
-    while learner.due or learner.step < config.steps:
-        rng = np.random.default_rng([seed, learner.step - learner.due])
-        key_rollout, key_update = step_keys(seed, learner.step - learner.due)
-        past_warm_up = learner.step - learner.due - config.random_steps
-        outcome, metrics = None, dict[str, Any]()
-
-        if not learner.due:
+    while learner.step < config.steps:
+        past_warm_up = learner.step - config.random_steps
+        fits, outcome, metrics = config.fits_at(past_warm_up), None, Metrics()
+        if not learner.acted:
             # Take an action in environment using policy pi_theta; add samples to D_env.
-            outcome = act(learner, world, None if past_warm_up < 0 else sac.explore, rng=rng)
-            learner.due = int(config.imagines and past_warm_up >= 0 and past_warm_up % config.model_every == 0)
-            if learner.due:
-                yield Progress(learner.step, outcome, metrics, settled=False)
+            outcome = act(learner, world, None if past_warm_up < 0 else sac.explore, seed=seed)
+            if fits:
+                yield Progress(learner.step + 1, outcome, metrics, settled=False)
                 continue
-        else:
+        if fits:
             # Train probabilistic model M on D_env; build a model subset M^beta according to bias(phi_i).
-            steps_before = int(learner.model_optimiser[0].count)
-            learner.model, learner.model_optimiser, score = fit(
-                learner.model, learner.model_optimiser, learner.d_env, budget, seed=seed, rng=rng
-            )
-            bias = np.asarray(getattr(score, config.bias))
-            kept = model_dropout(bias, config.beta)
-            metrics |= describe_model(bias, kept)
-            metrics |= {"model/steps": int(learner.model_optimiser[0].count) - steps_before}
+            metrics |= fit_model(learner, config, config.budget(termination), termination, seed=seed)
+            learner.agent = sac.with_input_scale(learner.agent, *learner.model.scaling.of_observation(world.spec))
             # Perform rollouts on M^beta with policy pi_theta; fill x into D_model if r(x) <= r_{1-alpha}(B | s).
-            horizon = config.horizon_at(learner.step)
-            learner.d_model = learner.d_model.resized(config.d_model_capacity(horizon))
-            if len(kept):
-                real = unpack(learner.d_env.sample(config.starts(len(kept), horizon), rng), spec)
-                starts = np.asarray(real.observation)
-                batch = rollout(
-                    learner.model[kept], learner.agent.actor, starts, horizon=horizon, plan=plan, key=key_rollout
-                )
-                rows = surviving_rows(batch, spec, plan, discount=config.discount_at(learner.step))
-                learner.d_model.add(rows)
-                metrics |= describe_imagination(batch, rows, spec)
-            else:  # every member has diverged: nothing that they ever imagined is to be trusted, real data is
-                learner.d_model = Replay(learner.d_model.capacity, spec)
-            learner.due = 0
-
-        # Optimize pi_theta on D_model, and on the share of D_env that MBPO mixes in.
-        if past_warm_up >= 0:
-            minibatches = mixed_minibatches(learner.d_env, learner.d_model, **config.minibatches, rng=rng)
-            discount = config.discount_at(learner.step)
-            learner.agent, train = update_policy(learner.agent, minibatches, discount=discount, key=key_update)
-            metrics |= {f"train/{name}": value for name, value in train.items()}
+            metrics |= fill_d_model(learner, config, termination, seed=seed)
+        if config.updates_at(past_warm_up):
+            # Optimize pi_theta on D_model, and on the share of D_env that MBPO mixes in.
+            metrics |= improve_policy(learner, config, termination, seed=seed)
+        learner.settle()
         yield Progress(learner.step, outcome, metrics)
 
 
-def act(learner: Learner, world: World, explore: Explore | None, *, rng: np.random.Generator) -> Outcome:
+def act(learner: Learner, world: World, explore: Explore | None, *, seed: int) -> Outcome:
     """One env step as the policy explores, or at random, and what it brought added to D_env."""
+    rng = generator(seed, "action", learner.step)
     if explore is None:
         action = rng.uniform(-1, 1, world.spec.action_size)
     else:
         action = explore(learner.agent.actor, world.observation, rng=rng)
     outcome = world.step(action)
     learner.d_env.add(outcome.rows)
-    learner.step += 1
+    learner.acted = True
     return outcome
+
+
+def fit_model(learner: Learner, config: Any, budget: Budget, termination: Termination | None, *, seed: int) -> Metrics:
+    """Fit the ensemble to D_env, rank its members, and choose those that are kept; a diverged member begins anew."""
+    metrics = Metrics()
+    if termination is not None:
+        metrics["model/termination_mismatch"] = disagreement(termination, learner.d_env)
+    steps_before = int(learner.model_optimiser[0].count)
+    rng = generator(seed, "fit", learner.step)
+    learner.model, learner.model_optimiser, score = fit(
+        learner.model, learner.model_optimiser, learner.d_env, budget, seed=seed, rng=rng
+    )
+    bias = np.asarray(getattr(score, config.bias))
+    learner.kept = np.asarray(model_dropout(bias, config.beta))
+    metrics |= describe_model(bias, learner.kept)
+    metrics |= {"model/steps": int(learner.model_optimiser[0].count) - steps_before}
+    if len(diverged := np.flatnonzero(~np.isfinite(bias))):
+        fresh = create_model(config, learner.d_env.spec, key=key(seed, "new member", learner.step))
+        learner.model, learner.model_optimiser = replaced(learner.model, learner.model_optimiser, diverged, fresh)
+        metrics["model/recreated"] = [int(i) for i in diverged]
+    return metrics
+
+
+def fill_d_model(learner: Learner, config: Config, termination: Termination | None, *, seed: int) -> Metrics:
+    """Imagine rollouts in the kept members and add the samples that survive rollout dropout to D_model."""
+    spec, plan, horizon = learner.d_env.spec, config.plan(termination), config.horizon_at(learner.step + 1)
+    learner.d_model = learner.d_model.resized(config.d_model_capacity(horizon))
+    if not len(learner.kept):  # every member has diverged: what they imagined is not to be trusted, real data is
+        learner.d_model = Replay(learner.d_model.capacity, spec)
+        return {}
+    rng = generator(seed, "start", learner.step)
+    starts = unpack(learner.d_env.sample(config.starts(len(learner.kept), horizon), rng), spec).observation
+    model, actor, key_rollout = learner.model[learner.kept], learner.agent.actor, key(seed, "rollout", learner.step)
+    batch = rollout(model, actor, np.asarray(starts), horizon=horizon, plan=plan, key=key_rollout)
+    rows = surviving_rows(batch, spec, plan, discount=config.discount_at(learner.step + 1))
+    learner.d_model.add(rows)
+    return describe_imagination(batch, rows, spec)
+
+
+def improve_policy(learner: Learner, config: Config, termination: Termination | None, *, seed: int) -> Metrics:
+    """The updates that this env step brings: SAC's on D_model's rows, or along training rollouts from its states."""
+    spec, step, metrics = learner.d_env.spec, learner.step, dict[str, Any]()
+    discount = config.discount_at(step + 1)
+    for part in range(config.updates_at(step - config.random_steps)):
+        rng, key_update = generator(seed, "minibatch", step, part), key(seed, "update", step, part)
+        minibatches = mixed_minibatches(learner.d_env, learner.d_model, **config.minibatches, rng=rng)
+        if not config.expansion:
+            settings = config.sac_settings(spec)
+            learner.agent, train = sac.update(
+                learner.agent, minibatches, spec=spec, **settings, discount=discount, key=key_update
+            )
+        elif len(learner.kept):
+            learner.agent, train = expansion.update(
+                learner.agent,
+                learner.model[learner.kept],
+                unpack(minibatches, spec).observation,
+                plan=config.training_rollout(spec, termination),
+                new_share=sac.new_share(learner.agent, len(minibatches), config.average_over / config.update_every),
+                key=key_update,
+            )
+        else:
+            return {}
+        metrics = {f"train/{name}": value for name, value in train.items()}
+    if "train/alpha_effective" in metrics:
+        metrics["imagination/alpha_effective"] = metrics.pop("train/alpha_effective")
+    return metrics
 
 
 def create(config: Config, spec: Spec, *, seed: int) -> Learner:
     """A learner that knows nothing."""
-    key_agent, key_model = jax.random.split(jax.random.key(seed))
-    model = ensemble.create(spec, **config.model_shape, key=key_model)
+    model = create_model(config, spec, key=key(seed, "model"))
+    create_agent = expansion.create if config.expansion else sac.create
     return Learner(
-        agent=sac.create(spec, **config.agent_shape, key=key_agent),
+        agent=create_agent(spec, config.agent_shape, key=key(seed, "agent")),
         model=model,
         model_optimiser=create_optimiser(model, config.model_learning_rate),
         d_env=Replay(config.steps, spec),
@@ -128,23 +175,28 @@ def create(config: Config, spec: Spec, *, seed: int) -> Learner:
     )
 
 
-@jax.jit
-def step_keys(seed: int, step: int) -> tuple[jax.Array, jax.Array]:
-    """The keys of one env step: for the imagination and the updates."""
-    key_rollout, key_update = jax.random.split(jax.random.fold_in(jax.random.key(seed), step))
-    return key_rollout, key_update
+def create_model(config: Any, spec: Spec, *, key: jax.Array) -> Ensemble:
+    """A fresh ensemble as configured."""
+    return ensemble.create(spec, **config.model_shape, key=key)
 
 
-def describe_model(bias: np.ndarray, kept: np.ndarray) -> dict[str, Any]:
+def value(agent: Any, observation: jax.Array, action: jax.Array) -> jax.Array:
+    """The discounted return that the agent's critics expect."""
+    of = expansion.value if isinstance(agent, expansion.Agent) else sac.value
+    return of(agent, observation, action)
+
+
+def describe_model(bias: np.ndarray, kept: np.ndarray) -> Metrics:
     """What to log of a fit."""
     return {
         **{f"model/bias_{i}": float(value) for i, value in enumerate(bias)},
         "model/bias": float(bias[kept].mean()) if len(kept) else float("nan"),
         "model/kept": [int(i) for i in kept],
+        "model/beta_effective": 1 - len(kept) / len(bias),
     }
 
 
-def describe_imagination(batch: Imagined, rows: np.ndarray, spec: Spec) -> dict[str, Any]:
+def describe_imagination(batch: Imagined, rows: np.ndarray, spec: Spec) -> Metrics:
     """What to log of the rollouts that followed a fit."""
     valid = max(int(batch.valid.sum()), 1)
     reward = np.asarray(unpack(batch.rows, spec).reward)
@@ -152,6 +204,7 @@ def describe_imagination(batch: Imagined, rows: np.ndarray, spec: Spec) -> dict[
         "imagination/horizon": len(batch.rows),
         "imagination/samples": valid,
         "imagination/kept_fraction": len(rows) / valid,
+        "imagination/alpha_effective": 1 - len(rows) / valid,
         "imagination/bounded_fraction": float(batch.bounded.sum()) / valid,
         "imagination/reward_mean": float(reward[batch.valid].mean()),
         "imagination/kept_reward_mean": float(np.asarray(unpack(rows, spec).reward).mean()),

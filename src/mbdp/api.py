@@ -1,6 +1,7 @@
 """The Python interface, in Stable-Baselines3's words: learn, predict, save, load."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from mbdp.methods import METHODS, Method
 from mbdp.policies.policy import Policy
 from mbdp.replay import unpack
 from mbdp.storage.checkpoint import load_learner, read_about, save_checkpoint
+from mbdp.streams import generator
+from mbdp.termination import known_rule
 from mbdp.types import BadInput, Termination
 
 Callback = Callable[["MBDP", Progress], bool | None]
@@ -27,9 +30,9 @@ class MBDP:
     """An agent that learns in an environment: `MBDP("Hopper-v5", alpha=0.2, beta=0.2).learn(120_000)`.
 
     `env` is an id or any Gymnasium environment with Box spaces. `termination` is "known" for the rule of a task that
-    the library knows (learned, if it does not), "learned", or a function (observation, action, next observation) ->
-    bool on JAX arrays. Every field of the system's configuration (`mbdp.config.Config`) can be given by name; the
-    rest follows `algo` and `preset_name`.
+    the library knows (learned, if it knows none or the environment is a modified one), "learned", or a function
+    (observation, action, next observation) -> bool on JAX arrays. Every field of the system's configuration
+    (`mbdp.config.Config`) can be given by name; the rest follows `algo` and `preset_name`.
     """
 
     def __init__(
@@ -48,10 +51,9 @@ class MBDP:
         advice = PREFERENCES[one_of("prefer", prefer, PREFERENCES)] if prefer else {}
         self.config = _with(algo, METHODS[algo].preset(algo, self.env_id, preset_name), advice | settings)
         self.seed = check_seed(seed)
-        self.termination = task_of(self.env_id).termination if termination == "known" else termination
-        if termination == "learned":
-            self.termination = None
-        self.world = World(make(env) if isinstance(env, str) else env, seed)
+        made = make(env) if isinstance(env, str) else env
+        self.termination = _rule(made, termination)
+        self.world = World(made, seed)
         self.learner = self.method.create(self.config, self.world.spec, seed=seed)
 
     @property
@@ -89,11 +91,17 @@ class MBDP:
         """An action for an observation, or actions for a batch of them, in the environment's units."""
         rows = np.atleast_2d(np.asarray(observation, np.float32))
         if deterministic:
-            action = self.policy()(rows)
+            if self._policy is None or self._policy[0] is not self.learner.agent:
+                self._policy = self.learner.agent, self.policy()
+            action = self._policy[1](rows)
         else:
-            rng = np.random.default_rng()
+            rng = generator(self.seed, "predict", self.learner.step, self._predictions)
+            self._predictions += 1
             action = self.world.to_env(self.method.acting.explore(self.learner.agent.actor, rows, rng=rng))
         return (action[0] if np.ndim(observation) == 1 else action), None
+
+    _policy: tuple[Any, Policy] | None = None  # the agent that a policy was made of, and that policy
+    _predictions = 0  # stochastic ones so far: each has a stream of its own
 
     def policy(self) -> Policy:
         """The deterministic policy as it is now, as plain arrays that need no JAX."""
@@ -134,7 +142,7 @@ class MBDP:
         env = env or make(registered(about["env"], path))
         agent = cls.__new__(cls)
         agent.env_id, agent.algo, agent.config, agent.seed = (about[k] for k in ("env", "algo", "config", "seed"))
-        agent.termination = termination or (task_of(about["env"]).termination if about["known_termination"] else None)
+        agent.termination = termination or (known_rule(env) if about["known_termination"] else None)
         if about["known_termination"] and agent.termination is None:
             raise BadInput(f"{path}: the agent was trained with a termination rule; pass it as termination=")
         agent.learner = load_learner(Path(path), about)
@@ -149,6 +157,21 @@ class MBDP:
         return agent
 
     continued_exactly = True  # False after loading, if the environment did not repeat the interrupted episode
+
+
+def _rule(env: gymnasium.Env, wanted: Termination | Literal["known", "learned"]) -> Termination | None:
+    """The termination rule to use, or None if it is to be learned."""
+    if callable(wanted):
+        return wanted
+    if one_of("termination", wanted, ("known", "learned")) == "learned":
+        return None
+    rule = known_rule(env)
+    if rule is None and env.spec and task_of(env.spec.id).termination:
+        warnings.warn(
+            f"{env.spec.id} is not as Gymnasium makes it, so its termination is learned; pass termination=",
+            stacklevel=3,
+        )
+    return rule
 
 
 def check_seed(seed: Any) -> int:

@@ -5,7 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
+from mbdp.agents.expansion import Plan as TrainingRollout
+from mbdp.agents.sac import Shape
 from mbdp.envs.tasks import task_of
+from mbdp.models.ensemble import NoisePer
 from mbdp.models.fit import BiasName, Budget
 from mbdp.rollout import LARGEST_BLOCK, Group, MemberPer, Plan
 from mbdp.types import BadInput, Spec, Termination
@@ -50,8 +53,23 @@ class Common:
                 raise BadInput(f"{name} must be {wanted}; it is {value!r}")
             if (choices := get_args(one.type)) and isinstance(choices[0], str) and value not in choices:
                 raise BadInput(f"{name} must be one of {', '.join(choices)}; it is {value!r}")
-        if self.beta > 0 and self.members < 2:
-            raise BadInput(f"members must be at least 2 for beta={self.beta} to drop one; it is {self.members}")
+        if self.beta > 0 and self.members_kept == self.members:
+            least = next(n for n in range(2, 10**4) if _kept(n, self.beta) < n)
+            raise BadInput(f"members must be at least {least} for beta={self.beta:g} to drop one; it is {self.members}")
+
+    @property
+    def members_kept(self) -> int:
+        """Members that model dropout keeps of an ensemble of which none has diverged."""
+        return _kept(self.members, self.beta)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a user should know of these settings: sentences."""
+        effective = 1 - self.members_kept / self.members
+        if abs(effective - self.beta) < 0.01:
+            return []
+        dropped = self.members - self.members_kept
+        return [f"beta={self.beta:g} of {self.members} members drops {dropped} of them, in effect {effective:.3f}"]
 
     def discount_at(self, step: int) -> float:
         """Gamma after so many env steps."""
@@ -62,23 +80,37 @@ class Common:
         return {"members": self.members, "width": self.model_width, "depth": self.model_depth}
 
 
+def _kept(members: int, beta: float) -> int:
+    """How many `model_dropout` keeps."""
+    return max(1, round((1 - beta) * members))
+
+
+Activation = Literal["relu", "silu"]
+
+
 @dataclass(frozen=True)
 class Config(Common):
     """MBDP with the default preset's settings."""
 
     alpha: float = redefault(Common, "alpha", 0.2)
     beta: float = redefault(Common, "beta", 0.2)
-    group: Group = option("members", "which imagined samples rollout dropout compares")
-    samples_per_state: int = option(10, "rollouts from each start state (grouping 'members' takes one per kept member)")
+    group: Group = option("returns", "what rollout dropout compares; 'returns' is that of training rollouts")
+    samples_per_state: int = option(
+        4, "samples that dropout compares for one state; grouping 'members' has one per kept member, 'batch' one"
+    )
+    expansion: int = option(3, "steps of the training rollout, H; 0 is plain SAC on d_model")
     random_steps: int = option(1_000, "env steps with random actions before learning starts")
 
-    members: int = redefault(Common, "members", 7)
+    members: int = redefault(Common, "members", 5)
+    model_depth: int = redefault(Common, "model_depth", 3)
+    model_noise: NoisePer = option("output", "a model's noise: one level per output, or predicted for each input")
+    model_layer_norm: bool = option(True, "layer normalisation in the models")
     member_per: MemberPer = option("row", "a member is drawn for each imagined row, or one for all rows of a step")
     model_every: int = option(250, "env steps between two fits of the ensemble")
     fit_steps: int = option(
-        100, "gradient steps in each fit, warm-started; 0 stops early by hold-out error, as MBPO does"
+        200, "gradient steps in each fit, warm-started; 0 stops early by hold-out error, as MBPO does"
     )
-    first_fit_steps: int = option(1_000, "gradient steps in the first fit, if fit_steps is not 0")
+    first_fit_steps: int = option(1_600, "gradient steps in the first fit, if fit_steps is not 0")
     longest_epoch: int = option(
         0, "early stopping looks at the hold-out error after so many gradient steps of an epoch; 0 is all of them"
     )
@@ -86,25 +118,32 @@ class Config(Common):
         0, "gradient steps after which a later fit that stops early ends in any case; 0 is never"
     )
 
-    rollouts: int = option(30_000, "imagined rollouts after each fit")
+    rollouts: int = option(2_500, "imagined rollouts after each fit")
     imagined_per_drawn: float = option(
-        1.0, "fewer rollouts if they would give more rows than so many for each that updates draw; 0 is no limit"
+        0.0, "cap on imagined rows per row that the updates before the next fit sample; 0 is no cap"
     )
     horizon: tuple[int, int, int, int] = option(
-        (1, 1, 0, 0), "rollout length FROM TO, growing between env steps FIRST LAST"
+        (20, 20, 0, 0), "rollout length FROM TO, growing between env steps FIRST LAST"
     )
     last_discount: float = option(0.0, "gamma that discount grows to while the rollout length grows, if it is larger")
-    d_model_fits: int = option(4, "d_model holds the rollouts of so many fits")
+    d_model_fits: int = option(1, "d_model holds the rollouts of so many fits")
 
-    updates_per_step: int = option(8, "critic updates per env step")
-    actor_every: int = option(2, "critic updates per update of actor and temperature")
+    updates_per_step: int = option(1, "critic updates per env step")
+    update_every: int = option(10, "env steps between two bouts of updates")
+    actor_every: int = option(1, "critic updates per update of actor and temperature")
     real_ratio: float = option(0.05, "share of real rows in SAC's minibatches; 1 is plain SAC")
     batch: int = option(256, "rows in a minibatch of policy and critics")
+    critics: int = option(2, "critics; of more than two, a random pair makes each target")
+    activation: Activation = option("silu", "between the layers of actor and critics")
     layer_norm: bool = option(True, "layer normalisation in the critics")
+    normalised_inputs: bool = option(True, "inputs of actor and critics normalised by the real observations")
     learning_rate: float = option(3e-4, "Adam's step size for actor, critics and temperature")
     tau: float = option(0.005, "step of the target critics towards the critics")
-    target_entropy: float = option(math.nan, "entropy the temperature aims at; nan means -actions/2")
-    temperature: float = option(1.0, "initial temperature")
+    target_entropy: float = option(
+        math.nan, "entropy the temperature aims at; nan means -actions, or -actions/2 if expansion is 0"
+    )
+    temperature: float = option(0.1, "initial temperature")
+    discount: float = redefault(Common, "discount", 0.995)
     average_over: int = option(
         500, "env steps, a tenth of all at most, over which the evaluated and saved policy is averaged; 1 is the newest"
     )
@@ -122,16 +161,52 @@ class Config(Common):
         if self.updates_per_step % self.actor_every:
             actor_every = f"a multiple of actor-every, {self.actor_every}"
             raise BadInput(f"updates-per-step must be {actor_every}; it is {self.updates_per_step}")
-        if self.alpha > 0 and self.group in ("state", "trajectory") and self.samples_per_state < 2:
-            raise BadInput(
-                f"samples-per-state must be at least 2 for alpha={self.alpha} to compare them; it is "
-                f"{self.samples_per_state} (set --alpha 0, or --group members or batch)"
-            )
+        self._check_dropout()
+        self._check_updates()
+
+    def _check_dropout(self) -> None:
+        """Refuse settings under which alpha would not be the share that is dropped, or another one is never read."""
+        if self.group == "members" and self.member_per == "step":
+            raise BadInput("member-per must be row where group is members, which imagines every row in every member")
+        if self.group == "returns" and self.imagines and not self.expansion:
+            raise BadInput("group must be state, members, batch or trajectory where expansion is 0; it is 'returns'")
+        if not self.alpha:
+            return
+        size = self.members_kept if self.group == "members" else self.samples_per_state
+        if self.group == "batch":
+            return
+        source = f"beta keeps of {self.members} members" if self.group == "members" else "samples-per-state is"
+        if size < 2:
+            raise BadInput(f"alpha={self.alpha:g} has nothing to compare in a group of {size}, which {source}")
+        if self.alpha > 1 - 1 / size:
+            raise BadInput(f"alpha must be at most {1 - 1 / size:.3g} in groups of {size}, which {source}")
+
+    def _check_updates(self) -> None:
+        if self.expansion and not self.imagines:
+            raise BadInput("expansion must be 0 where nothing is imagined (sac, real-ratio 1)")
+        if self.expansion and self.actor_every != 1:
+            raise BadInput(f"actor-every must be 1 where expansion is above 0; it is {self.actor_every}")
+        if self.expansion and self.last_discount > self.discount:
+            raise BadInput("last-discount must be 0 where expansion is above 0")
+        if not self.expansion and self.critics != 2:
+            raise BadInput(f"critics must be 2 where expansion is 0; it is {self.critics}")
+        if self.critics < 2:
+            raise BadInput(f"critics must be at least 2; it is {self.critics}")
 
     @property
     def imagines(self) -> bool:
         """Whether the model is used at all."""
         return self.real_ratio < 1
+
+    def fits_at(self, past_warm_up: int) -> bool:
+        """Whether the ensemble is fitted so many env steps after the random ones."""
+        return self.imagines and past_warm_up >= 0 and past_warm_up % self.model_every == 0
+
+    def updates_at(self, past_warm_up: int) -> int:
+        """Bouts of updates that this env step brings; the first makes up for the random steps where it can."""
+        if past_warm_up < 0 or past_warm_up % self.update_every:
+            return 0
+        return max(1, self.random_steps // self.update_every) if self.expansion and past_warm_up == 0 else 1
 
     def horizon_at(self, step: int) -> int:
         """Rollout length after so many env steps."""
@@ -164,7 +239,8 @@ class Config(Common):
 
     def starts(self, kept: int, horizon: int) -> int:
         """Start states of the rollouts after a fit, of which each gives one sample per sibling or per kept member."""
-        return -(-self.rollouts_of(horizon) // (kept if self.group == "members" else self.samples_per_state))
+        samples = {"members": kept, "returns": 1}.get(self.group, self.samples_per_state)
+        return -(-self.rollouts_of(horizon) // samples)
 
     def d_model_capacity(self, horizon: int) -> int:
         """Rows that `d_model` holds: it never shrinks while the horizon grows."""
@@ -188,18 +264,46 @@ class Config(Common):
         return Plan(self.group, self.alpha, self.samples_per_state, self.member_per, termination, self.block)
 
     @property
-    def agent_shape(self) -> dict[str, Any]:
-        names = ("width", "depth", "layer_norm", "learning_rate", "temperature")
-        return {name: getattr(self, name) for name in names}
+    def model_shape(self) -> dict[str, Any]:
+        return super().model_shape | {"noise": self.model_noise, "layer_norm": self.model_layer_norm}
+
+    @property
+    def agent_shape(self) -> Shape:
+        return Shape(**{name: getattr(self, name) for name in Shape._fields})
 
     @property
     def minibatches(self) -> dict[str, Any]:
-        return {"real_ratio": self.real_ratio, "batch": self.batch, "count": self.updates_per_step}
+        rows = self.batch // self.siblings if self.expansion else self.batch
+        return {"real_ratio": self.real_ratio, "batch": rows, "count": self.updates_per_step * self.update_every}
+
+    @property
+    def siblings(self) -> int:
+        """Returns of each (s, a) of a training rollout."""
+        return self.samples_per_state if self.group == "returns" else 1
+
+    def training_rollout(self, spec: Spec, termination: Termination | None) -> TrainingRollout:
+        """How updates learn where `expansion` is above 0."""
+        return TrainingRollout(
+            steps=self.expansion,
+            siblings=self.siblings,
+            alpha=self.alpha if self.group == "returns" else 0.0,
+            member_per_row=self.member_per == "row",
+            termination=termination,
+            discount=self.discount,
+            tau=self.tau,
+            target_entropy=self._target_entropy(spec),
+            learning_rate=self.learning_rate,
+        )
 
     def sac_settings(self, spec: Spec) -> dict[str, Any]:
-        entropy = -spec.action_size / 2 if math.isnan(self.target_entropy) else self.target_entropy
-        names = ("actor_every", "learning_rate", "tau", "average_over")
-        return {name: getattr(self, name) for name in names} | {"target_entropy": entropy}
+        names = ("actor_every", "learning_rate", "tau")
+        averaged = {"average_over": self.average_over / self.update_every}
+        return {name: getattr(self, name) for name in names} | averaged | {"target_entropy": self._target_entropy(spec)}
+
+    def _target_entropy(self, spec: Spec) -> float:
+        if math.isnan(self.target_entropy):
+            return -spec.action_size * (1.0 if self.expansion else 0.5)
+        return self.target_entropy
 
 
 PresetName = Literal["default", "paper"]
@@ -208,8 +312,32 @@ Preference = Literal["balanced", "robust", "efficient"]
 # Section 3.3.3: more alpha and less beta for robustness, the reverse for efficiency.
 PREFERENCES: dict[str, dict[str, float]] = {
     "balanced": {"alpha": 0.2, "beta": 0.2},
-    "robust": {"alpha": 0.4, "beta": 0.1},
+    "robust": {"alpha": 0.4, "beta": 0.2},
     "efficient": {"alpha": 0.1, "beta": 0.4},
+}
+
+# SAC on d_model, as MBPO has it: what every system without a training rollout starts from.
+WITHOUT_EXPANSION: dict[str, Any] = {
+    "expansion": 0,
+    "group": "members",
+    "samples_per_state": 10,
+    "members": 7,
+    "model_depth": 4,
+    "model_noise": "input",
+    "model_layer_norm": False,
+    "fit_steps": 100,
+    "first_fit_steps": 1_000,
+    "rollouts": 30_000,
+    "imagined_per_drawn": 1.0,
+    "horizon": (1, 1, 0, 0),
+    "d_model_fits": 4,
+    "updates_per_step": 8,
+    "update_every": 1,
+    "actor_every": 2,
+    "activation": "relu",
+    "normalised_inputs": False,
+    "temperature": 1.0,
+    "discount": 0.99,
 }
 
 MBPO: dict[str, Any] = {
@@ -218,7 +346,6 @@ MBPO: dict[str, Any] = {
     "members": 7,
     "group": "state",  # with one sample per state: no grouping at all
     "samples_per_state": 1,
-    "member_per": "row",
     "bias": "mse",
 }
 FAMILY: dict[str, dict[str, Any]] = {
@@ -229,7 +356,8 @@ FAMILY: dict[str, dict[str, Any]] = {
     "beta-only": {"alpha": 0.0},
     "no-dropout": {"alpha": 0.0, "beta": 0.0},
 }
-# Appendix B of the paper; what it leaves open is as MBPO's authors run it.
+# Appendix B of the paper. What it leaves open is as MBPO's authors run it, but for the length of fits: theirs go on
+# while any member improves, which takes far longer than the paper's whole runs.
 PAPER: dict[str, Any] = {
     "random_steps": 5_000,
     "fit_steps": 0,
@@ -242,25 +370,32 @@ PAPER: dict[str, Any] = {
     "rollouts": 100_000,
     "imagined_per_drawn": 0.0,
     "average_over": 1,
+    "group": "state",
     "member_per": "step",
 }
 
 
 def preset(algo: str, env_id: str, name: str = "default") -> Config:
     """The settings of a method for an environment."""
-    task = task_of(env_id)
-    config = replace(Config(), steps=task.steps, target_entropy=_or_nan(task.target_entropy), horizon=task.horizon)
-    if name == "paper":
-        random_steps = at_most_a_quarter(PAPER["random_steps"], task.steps)
-        settings = PAPER | {"updates_per_step": task.updates_per_step, "random_steps": random_steps}
-        config = replace(config, **settings)
-    else:
-        config = replace(config, last_discount=task.last_discount)
-        if task.updates:
-            of_critics, of_actor = task.updates
-            config = replace(config, updates_per_step=of_critics, actor_every=of_critics // of_actor)
+    config = replace(Config(), steps=task_of(env_id).steps)
+    if name == "paper" or algo in ("mbpo", "sac"):
+        config = _without_expansion(config, env_id, name)
     config = replace(config, **FAMILY[algo])
     return replace(config, updates_per_step=1, actor_every=1) if algo == "sac" else config
+
+
+def _without_expansion(config: Config, env_id: str, name: str) -> Config:
+    task = task_of(env_id)
+    own = {"target_entropy": _or_nan(task.target_entropy), "horizon": task.horizon}
+    config = replace(config, **WITHOUT_EXPANSION | own)
+    if name == "paper":
+        random_steps = at_most_a_quarter(PAPER["random_steps"], task.steps)
+        return replace(config, **PAPER | {"updates_per_step": task.updates_per_step, "random_steps": random_steps})
+    config = replace(config, last_discount=task.last_discount)
+    if task.updates:
+        of_critics, of_actor = task.updates
+        config = replace(config, updates_per_step=of_critics, actor_every=of_critics // of_actor)
+    return config
 
 
 def at_most_a_quarter(published: int, steps: int) -> int:
@@ -300,7 +435,7 @@ _BY_NAME: dict[str, Rule] = {
     **dict.fromkeys(("real_ratio", "discount", "trace"), (lambda x: 0 <= x <= 1, "a number in [0, 1]")),
     "last_discount": (_fraction, "a number in [0, 1)"),
     **dict.fromkeys(
-        ("fit_steps", "longest_epoch", "most_fit_steps"),
+        ("fit_steps", "longest_epoch", "most_fit_steps", "expansion"),
         (lambda x: isinstance(x, int) and x >= 0, "a whole number, at least 0"),
     ),
     "tau": (lambda x: 0 < x <= 1, "a number in (0, 1]"),

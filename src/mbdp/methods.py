@@ -22,7 +22,7 @@ class Method(NamedTuple):
     value: Callable[..., Any]  # (agent, observation, action) -> expected discounted return
 
 
-_MBDP = Method(config.Config, config.preset, algorithm.create, algorithm.mbdp, sac, sac.value)
+_MBDP = Method(config.Config, config.preset, algorithm.create, algorithm.mbdp, sac, algorithm.value)
 METHODS = dict.fromkeys(config.FAMILY, _MBDP) | {
     "steve": Method(steve.Config, steve.preset, steve.create, steve.steve, ddpg, steve.value),
     "slbo": Method(slbo.Config, slbo.preset, slbo.create, slbo.slbo, trpo, slbo.value),

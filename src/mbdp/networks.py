@@ -10,16 +10,21 @@ import numpy as np
 
 from mbdp.policies import policy
 
-NAMES: dict[Callable[..., jax.Array], str] = {jax.nn.relu: "relu", jnp.tanh: "tanh"}  # of activations
+NAMES: dict[Callable[..., jax.Array], str] = {jax.nn.relu: "relu", jnp.tanh: "tanh", jax.nn.silu: "silu"}
 
 
 class MLP(eqx.Module):
-    """Dense layers with an activation between them and, if asked for, layer normalisation before each activation."""
+    """Dense layers with an activation between them and, if asked for, layer normalisation before each activation.
+
+    Inputs may be normalised by a mean and a deviation, which are data and never learned.
+    """
 
     weights: list[jax.Array]
     biases: list[jax.Array]
     scales: list[jax.Array]
     offsets: list[jax.Array]
+    input_mean: list[jax.Array]  # one array, or none
+    input_std: list[jax.Array]
     activation: Callable[[jax.Array], jax.Array] = eqx.field(static=True)
 
     def __init__(
@@ -29,6 +34,7 @@ class MLP(eqx.Module):
         initialise: Callable[[jax.Array, tuple[int, int]], jax.Array],
         *,
         layer_norm: bool = False,
+        normalised_inputs: bool = False,
         key: jax.Array,
     ):
         shapes = list(pairwise(sizes))
@@ -37,9 +43,13 @@ class MLP(eqx.Module):
         self.biases = [jnp.zeros(shape[1]) for shape in shapes]
         self.scales = [jnp.ones(size) for size in sizes[1:-1]] if layer_norm else []
         self.offsets = [jnp.zeros(size) for size in sizes[1:-1]] if layer_norm else []
+        self.input_mean = [jnp.zeros(sizes[0])] if normalised_inputs else []
+        self.input_std = [jnp.ones(sizes[0])] if normalised_inputs else []
         self.activation = activation
 
     def __call__(self, x: jax.Array) -> jax.Array:
+        if self.input_mean:
+            x = (x - jax.lax.stop_gradient(self.input_mean[0])) / jax.lax.stop_gradient(self.input_std[0])
         for i, (weight, bias) in enumerate(zip(self.weights[:-1], self.biases[:-1], strict=True)):
             x = x @ weight + bias
             if self.scales:
@@ -48,9 +58,28 @@ class MLP(eqx.Module):
         return x @ self.weights[-1] + self.biases[-1]
 
 
+def with_input_scale(network: MLP, mean: jax.Array, std: jax.Array) -> MLP:
+    """The network, if it normalises its inputs, with the statistics of the first of them: the rest is left as it is."""
+    if not network.input_mean:
+        return network
+    size = len(mean)
+    scale = [network.input_mean[0].at[:size].set(mean)], [network.input_std[0].at[:size].set(std)]
+    return eqx.tree_at(lambda n: (n.input_mean, n.input_std), network, scale)
+
+
+def plain_layers(network: MLP) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Weights and biases of a network without layer normalisation; that of its inputs is folded into the first."""
+    weights, biases = ([np.asarray(x) for x in layers] for layers in (network.weights, network.biases))
+    if network.input_mean:
+        mean, std = (np.asarray(x[0], np.float64) for x in (network.input_mean, network.input_std))
+        first = weights[0] / std[:, None]
+        weights[0], biases[0] = first.astype(np.float32), (biases[0] - mean @ first).astype(np.float32)
+    return weights, biases
+
+
 def on_host(network: MLP, rows: np.ndarray) -> np.ndarray:
     """What a network without layer normalisation says of a few rows: NumPy has it before XLA has been called."""
-    weights, biases = (tuple(np.asarray(x) for x in layers) for layers in (network.weights, network.biases))
+    weights, biases = map(tuple, plain_layers(network))
     flat = np.atleast_2d(rows)
     said = policy.outputs(policy.layers(weights, biases), flat, NAMES[network.activation])[:, : len(biases[-1])]
     return said.reshape(*rows.shape[:-1], -1)

@@ -16,7 +16,7 @@ from mbdp.parallel import side_by_side
 from mbdp.replay import pack, unpack
 from mbdp.types import Array, Spec, Termination, Transition
 
-Group = Literal["state", "members", "batch", "trajectory"]
+Group = Literal["state", "members", "batch", "trajectory", "returns"]
 MemberPer = Literal["step", "row"]
 LARGEST_BLOCK = 25_000  # rows that are imagined at once; in larger ones products gain little more
 
@@ -27,6 +27,10 @@ class Imagined(NamedTuple):
     rows: Array
     valid: Array
     bounded: Array  # True where a prediction was cut to the data's range
+    rounding: Array  # (depth, state), uniform in [0, 1): how many of a group rollout dropout keeps
+
+
+Step = tuple[jax.Array, jax.Array, jax.Array]  # rows, valid and bounded of one depth
 
 
 class Noise(NamedTuple):
@@ -35,10 +39,11 @@ class Noise(NamedTuple):
     of_model: Array  # standard normal, (state, sample, ...)
     of_policy: Array  # the same, of one sample where all have one action
     order: Array  # of the rows, where each member takes an equal share of them
+    rounding: Array  # of each state, see `rollout_dropout`
 
 
 class Plan(NamedTuple):
-    """How to imagine."""
+    """How to imagine. Grouped by `returns`, dropout has its place in the updates, and all of `d_model` is kept."""
 
     group: Group
     alpha: float
@@ -54,14 +59,19 @@ def rollout(model: Ensemble, actor: MLP, starts: np.ndarray, *, horizon: int, pl
     Grouped by `members`, the samples of a state are instead all members' predictions for one action, and the rollout
     goes on from one that survives the dropout.
     """
-    samples = len(model) if plan.group == "members" else plan.samples
+    samples = {"members": len(model), "returns": 1}.get(plan.group, plan.samples)
     states = min(len(starts), -(-plan.block // samples))  # of a block, the same for any number of starts that fill one
     blocks = -(-len(starts) // states)
     filled = np.resize(starts, (blocks * states, starts.shape[-1]))  # the few beyond are computed and not used
     key_member, key_host, key_blocks = jax.random.split(key, 3)
     rngs = np.random.default_rng(np.asarray(jax.random.key_data(key_host))).spawn(blocks)
     shape, spec = (horizon, len(starts), samples), Spec(starts.shape[-1], len(actor.biases[-1]) // 2)
-    imagined = Imagined(np.empty((*shape, spec.row_width), np.float32), np.empty(shape, bool), np.empty(shape, bool))
+    imagined = Imagined(
+        rows=np.empty((*shape, spec.row_width), np.float32),
+        valid=np.empty(shape, bool),
+        bounded=np.empty(shape, bool),
+        rounding=np.empty(shape[:2], np.float32),
+    )
     parts = np.split(filled, blocks)
     keys_member, keys = _several(key_member, horizon), _several(key_blocks, blocks)
 
@@ -78,17 +88,18 @@ def rollout(model: Ensemble, actor: MLP, starts: np.ndarray, *, horizon: int, pl
 
 def surviving_rows(imagined: Imagined, spec: Spec, plan: Plan, *, discount: float) -> np.ndarray:
     """The rows that rollout dropout keeps, in the grouping of the plan: all that may enter `d_model`."""
-    reward, valid = np.asarray(unpack(imagined.rows, spec).reward), imagined.valid
+    reward, rounding = np.asarray(unpack(imagined.rows, spec).reward), imagined.rounding
+    valid = imagined.valid & np.isfinite(imagined.rows).all(axis=-1)
     if plan.group == "batch":
-        depth = len(reward)
-        mask = rollout_dropout(reward.reshape(depth, -1), plan.alpha, valid=valid.reshape(depth, -1))
+        mask = rollout_dropout(reward, plan.alpha, axis=(-2, -1), valid=valid, rounding=rounding[:, 0])
     elif plan.group == "trajectory":
         weight = discount ** np.arange(len(reward), dtype=np.float32)[:, None, None]
-        returns = np.sum(weight * reward * valid, axis=0)
-        mask = rollout_dropout(returns, plan.alpha) & valid
+        returns = np.sum(np.where(valid, weight * reward, 0.0), axis=0)
+        mask = rollout_dropout(returns, plan.alpha, rounding=rounding[0]) & valid
     else:
-        mask = rollout_dropout(reward, plan.alpha, valid=valid)
-    return imagined.rows[mask.reshape(valid.shape)]
+        alpha = 0.0 if plan.group == "returns" else plan.alpha
+        mask = rollout_dropout(reward, alpha, valid=valid, rounding=rounding)
+    return imagined.rows[mask]
 
 
 def _rollout_block(
@@ -112,7 +123,8 @@ def _rollout_block(
         spec = Spec(observation.shape[-1], output.shape[-1] // 2)
         noise = drawn_noise(rng, shape, spec, actions=actions)
         observation, alive, step = imagine(model, output, observation, alive, noise, plan=plan, keys=keys)
-        yield Imagined(*map(np.asarray, step))
+        rows, valid, bounded = map(np.asarray, step)
+        yield Imagined(rows, valid, bounded, noise.rounding)
 
 
 def drawn_noise(rng: np.random.Generator, shape: tuple[int, int], spec: Spec, *, actions: int) -> Noise:
@@ -121,6 +133,7 @@ def drawn_noise(rng: np.random.Generator, shape: tuple[int, int], spec: Spec, *,
         of_model=rng.standard_normal((*shape, spec.observation_size + 1), np.float32),
         of_policy=rng.standard_normal((shape[0], actions, spec.action_size), np.float32),
         order=rng.permutation(shape[0] * actions),
+        rounding=rng.random(shape[0], np.float32),
     )
 
 
@@ -140,7 +153,7 @@ def _imagine_rows(
     *,
     plan: Plan,
     keys: tuple[jax.Array, jax.Array],
-) -> tuple[jax.Array, jax.Array, Imagined]:
+) -> tuple[jax.Array, jax.Array, Step]:
     """One step of every rollout, each with a member of its own or all with one, as the plan says."""
     key_one, key_end = keys
     flat = observation.reshape(-1, observation.shape[-1])
@@ -154,7 +167,7 @@ def _imagine_rows(
     terminated = ends(plan.termination, flat, action, following, normal.terminated_logit, key=key_end)
     rows = pack(Transition(flat, action, reward, following, terminated))
     shape = observation.shape[:2]
-    step = Imagined(rows.reshape(*shape, -1), alive, bounded.reshape(shape) & alive)
+    step = rows.reshape(*shape, -1), alive, bounded.reshape(shape) & alive
     return following.reshape(observation.shape), alive & ~terminated.reshape(shape), step
 
 
@@ -168,7 +181,7 @@ def _imagine_members(
     *,
     plan: Plan,
     keys: tuple[jax.Array, jax.Array],
-) -> tuple[jax.Array, jax.Array, Imagined]:
+) -> tuple[jax.Array, jax.Array, Step]:
     """One step of every rollout in every member; all samples of a state go on from one survivor."""
     key_end, key_survivor = jax.random.split(keys[1])
     action, _ = squash(output[:, 0], noise.of_policy[:, 0])
@@ -177,8 +190,8 @@ def _imagine_members(
     normal = Normal(*(jnp.moveaxis(x, 0, 1) for x in normal))
     following, reward, bounded = sample(normal, model.scaling, observation, noise=noise.of_model)
     terminated = ends(plan.termination, observation, action, following, normal.terminated_logit, key=key_end)
-    step = Imagined(pack(Transition(observation, action, reward, following, terminated)), alive, bounded & alive)
-    survives = rollout_dropout(reward, plan.alpha)
+    step = pack(Transition(observation, action, reward, following, terminated)), alive, bounded & alive
+    survives = rollout_dropout(reward, plan.alpha, rounding=noise.rounding)
     chosen = jnp.argmax(jax.random.uniform(key_survivor, survives.shape) + survives, axis=1)[:, None]
     following = jnp.take_along_axis(following, chosen[..., None], axis=1)
     alive = alive & ~jnp.take_along_axis(terminated, chosen, axis=1)

@@ -5,7 +5,6 @@ import os
 import struct
 from pathlib import Path
 
-import equinox as eqx
 import numpy as np
 import pytest
 import safetensors
@@ -14,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 from mbdp import MBDP
 from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.cli import main
-from mbdp.storage.checkpoint import BEFORE_AVERAGES, FORMAT, seal
+from mbdp.storage.checkpoint import BEFORE_EXPANSION, FORMAT, SETTINGS_BEFORE_EXPANSION, seal
 from mbdp.types import BadInput
 from tests.faults.runs import metrics, remains
 
@@ -31,18 +30,16 @@ def forge(file: Path, arrays: dict[str, np.ndarray] | None = None, **words: obje
     save_file(load_file(file) | (arrays or {}), file, seal(about | words))
 
 
-def test_a_checkpoint_from_before_averages_goes_on_without_them(file):
+def test_a_checkpoint_from_before_expansion_goes_on_as_it_was(file):
     with safetensors.safe_open(file, framework="numpy") as opened:
         about = json.loads(opened.metadata()["mbdp"])
-    assert about["config"].pop("average_over") > 1
-    assert about["config"].pop("imagined_per_drawn") > 0
-    arrays = {name: array for name, array in load_file(file).items() if "averaged_actor" not in name}
-    assert len(arrays) < len(about["manifest"])
-    manifest = {name: about["manifest"][name] for name in arrays}
-    save_file(arrays, file, seal(about | {"format": BEFORE_AVERAGES, "manifest": manifest}))
+    for name in SETTINGS_BEFORE_EXPANSION:
+        assert about["config"].pop(name) == SETTINGS_BEFORE_EXPANSION[name]
+    for name in ("acted", "rounds", "kept"):
+        del about[name]
+    save_file(load_file(file), file, seal(about | {"format": BEFORE_EXPANSION, "due": 0}))
     agent = MBDP.load(file)
-    assert (agent.config.average_over, agent.config.imagined_per_drawn) == (1, 0)
-    assert eqx.tree_equal(agent.learner.agent.averaged_actor, agent.learner.agent.actor)
+    assert agent.config.expansion == 0
     assert agent.learn(20).learner.step == about["step"] + 20
 
 

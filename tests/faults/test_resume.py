@@ -46,7 +46,7 @@ def test_every_method_goes_on_to_the_same_end(tmp_path, monkeypatch, algo):
 def test_a_run_that_died_between_the_pieces_of_a_step_goes_on_to_the_same_end(tmp_path, monkeypatch, algo, step):
     whole = train(tmp_path / "whole", "--algo", algo)
     run = start_and_die(monkeypatch, tmp_path / "cut", step, [step], options=("--algo", algo))
-    assert MBDP.load(checkpoints_of(run)[-1]).learner.due
+    assert MBDP.load(checkpoints_of(run)[-1]).learner.acted
     assert main(["resume", str(run)]) == 0
     assert remains(run) == remains(whole)
 

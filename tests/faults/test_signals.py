@@ -76,7 +76,7 @@ def test_a_signal_does_not_wait_for_the_end_of_a_long_fit(tmp_path):
         wait_until(lambda: (run / "checkpoints" / checkpoint_name(41)).exists())
         child.send_signal(signal.SIGTERM)
         assert child.wait(600) == 143  # the fit alone would take days
-    assert MBDP.load(checkpoints_of(run)[-1]).learner.due
+    assert MBDP.load(checkpoints_of(run)[-1]).learner.acted
 
 
 def test_a_second_signal_leaves_at_once_and_the_old_checkpoint_is_intact(tmp_path):

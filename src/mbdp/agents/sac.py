@@ -2,7 +2,7 @@
 
 import dataclasses
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from mbdp.networks import MLP, fan_in_uniform, on_host
+from mbdp import networks
+from mbdp.networks import MLP, fan_in_uniform, on_host, plain_layers
 from mbdp.replay import unpack
 from mbdp.types import Spec, Transition
 
@@ -18,8 +19,9 @@ LOG_STD_RANGE = (-20.0, 2.0)
 AVERAGED_SHARE = 0.1  # of all calls of `update` so far, at most, lest an average lags behind a young actor
 
 
-# A pair and not one stacked network: XLA's batched products on a CPU are slower than two plain ones.
-Critics = tuple[MLP, MLP]
+# A tuple and not one stacked network: XLA's batched products on a CPU are slower than plain ones.
+Critics = tuple[MLP, ...]
+ACTIVATIONS = {"relu": jax.nn.relu, "silu": jax.nn.silu}
 
 
 class Agent(eqx.Module):
@@ -39,18 +41,34 @@ class Agent(eqx.Module):
     temperature_optimiser: optax.OptState
 
 
-def create(
-    spec: Spec, *, width: int, depth: int, layer_norm: bool, learning_rate: float, temperature: float, key: jax.Array
-) -> Agent:
-    """A fresh agent; `layer_norm` concerns the critics."""
-    key_actor, *keys_critic = jax.random.split(key, 3)
-    hidden = [width] * depth
-    actor = MLP([spec.observation_size, *hidden, 2 * spec.action_size], jax.nn.relu, fan_in_uniform, key=key_actor)
-    sizes = [spec.observation_size + spec.action_size, *hidden, 1]
-    first, second = (MLP(sizes, jax.nn.relu, fan_in_uniform, layer_norm=layer_norm, key=k) for k in keys_critic)
-    critic = (first, second)
-    log_temperature = jnp.log(jnp.asarray(temperature))
-    optimiser = optax.adam(learning_rate)
+class Shape(NamedTuple):
+    """What an agent is made of."""
+
+    width: int
+    depth: int
+    critics: int = 2
+    activation: str = "relu"
+    layer_norm: bool = False  # in the critics
+    normalised_inputs: bool = False  # by statistics of the real observations
+    learning_rate: float = 3e-4
+    temperature: float = 1.0
+
+
+def create(spec: Spec, shape: Shape, *, key: jax.Array) -> Agent:
+    """A fresh agent."""
+    key_actor, *keys_critic = jax.random.split(key, 1 + shape.critics)
+    hidden, activation = [shape.width] * shape.depth, ACTIVATIONS[shape.activation]
+
+    def network(inputs: int, outputs: int, key: jax.Array, layer_norm: bool = False) -> MLP:
+        sizes = [inputs, *hidden, outputs]
+        scaled = shape.normalised_inputs
+        return MLP(sizes, activation, fan_in_uniform, layer_norm=layer_norm, normalised_inputs=scaled, key=key)
+
+    actor = network(spec.observation_size, 2 * spec.action_size, key_actor)
+    inputs = spec.observation_size + spec.action_size
+    critic = tuple(network(inputs, 1, k, shape.layer_norm) for k in keys_critic)
+    log_temperature = jnp.log(jnp.asarray(shape.temperature))
+    optimiser = optax.adam(shape.learning_rate)
     return Agent(
         actor=actor,
         averaged_actor=actor,
@@ -60,6 +78,21 @@ def create(
         actor_optimiser=optimiser.init(actor),
         critic_optimiser=optimiser.init(critic),
         temperature_optimiser=optimiser.init(log_temperature),
+    )
+
+
+def with_input_scale(agent: Agent, mean: jax.Array, std: jax.Array) -> Agent:
+    """The agent with its inputs normalised by these statistics of the observations, if it normalises them at all."""
+
+    def scaled(network: MLP) -> MLP:
+        return networks.with_input_scale(network, mean, std)
+
+    return dataclasses.replace(
+        agent,
+        actor=scaled(agent.actor),
+        averaged_actor=scaled(agent.averaged_actor),
+        critic=tuple(map(scaled, agent.critic)),
+        target_critic=tuple(map(scaled, agent.target_critic)),
     )
 
 
@@ -83,10 +116,10 @@ def explore(actor: MLP, observation: np.ndarray, *, rng: np.random.Generator) ->
 
 def greedy(agent: Agent, actions: int) -> dict[str, Any]:
     """The layers of the averaged actor's most likely action, as `Policy` takes them."""
-    layers = agent.averaged_actor.weights, agent.averaged_actor.biases
-    weights, biases = ([np.asarray(x) for x in one] for one in layers)
+    weights, biases = plain_layers(agent.averaged_actor)
+    hidden = networks.NAMES[agent.averaged_actor.activation]
     weights[-1], biases[-1] = weights[-1][:, :actions], biases[-1][:actions]  # the mean; the rest is the deviation
-    return {"weights": tuple(weights), "biases": tuple(biases), "hidden": "relu", "output": "tanh"}
+    return {"weights": tuple(weights), "biases": tuple(biases), "hidden": hidden, "output": "tanh"}
 
 
 def value(agent: Agent, observation: jax.Array, action: jax.Array) -> jax.Array:
@@ -119,7 +152,6 @@ def update(
     covers about the last `average_over` calls. The metrics are means over the steps.
     """
     steps = len(minibatches) // actor_every
-    calls = (int(agent.actor_optimiser[0].count) + steps) / steps
     settings: dict[str, Any] = {
         "spec": spec,
         "actor_every": actor_every,
@@ -127,10 +159,16 @@ def update(
         "discount": discount,
         "tau": tau,
         "target_entropy": target_entropy,
-        "new_share": 1 / min(max(AVERAGED_SHARE * calls, 1), average_over),
+        "new_share": new_share(agent, steps, average_over),
     }
     noise = noise_of(key, minibatches, actor_every, spec)
     return _update(agent, minibatches, noise, **settings)
+
+
+def new_share(agent: Agent, steps: int, average_over: float) -> float:
+    """Of the newest actor in the averaged one after a call of `steps` actor steps."""
+    calls = (int(agent.actor_optimiser[0].count) + steps) / steps
+    return 1 / min(max(AVERAGED_SHARE * calls, 1), average_over)
 
 
 def noise_of(key: jax.Array, minibatches: Any, actor_every: int, spec: Spec) -> np.ndarray:

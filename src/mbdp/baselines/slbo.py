@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdp.agents import trpo
-from mbdp.algorithm import Learner, Progress, act, describe_model, step_keys
+from mbdp.algorithm import Learner, Progress, act, create_model, describe_model
 from mbdp.config import Common, at_most_a_quarter, option, redefault
 from mbdp.dropout import model_dropout, rollout_dropout
 from mbdp.envs.interact import World
@@ -26,6 +26,7 @@ from mbdp.models.fit import create_optimiser, examination, scaling_of, score, sp
 from mbdp.models.multi_step_fit import fit_over_several_steps, goes_on, sequences
 from mbdp.replay import Replay, unpack
 from mbdp.rollout import ends, predict_with_one_member
+from mbdp.streams import generator, key
 from mbdp.types import Spec, Termination
 
 PULL, PUSH = 0.15, 0.3  # of the Ornstein-Uhlenbeck noise that explores
@@ -54,6 +55,10 @@ class Config(Common):
     value_batch: int = option(64, "samples in each of the value function's batches")
     value_learning_rate: float = option(1e-3, "Adam's step size for the value function")
 
+    @property
+    def model_shape(self) -> dict[str, Any]:
+        return super().model_shape | {"deterministic": True}
+
 
 def preset(algo: str, env_id: str, name: str = "default") -> Config:
     """SLBO's settings for an environment; its authors share one set among all tasks."""
@@ -77,10 +82,9 @@ class Agent(eqx.Module):
 
 def create(config: Config, spec: Spec, *, seed: int) -> Learner:
     """A learner that knows nothing."""
-    key_policy, key_model = jax.random.split(jax.random.key(seed))
     names = ("width", "depth", "value_width", "value_learning_rate")
-    model = ensemble.create(spec, **config.model_shape, deterministic=True, key=key_model)
-    policy = trpo.create(spec, **{name: getattr(config, name) for name in names}, key=key_policy)
+    model = create_model(config, spec, key=key(seed, "model"))
+    policy = trpo.create(spec, **{name: getattr(config, name) for name in names}, key=key(seed, "agent"))
     return Learner(
         agent=Agent(policy, jnp.zeros(spec.action_size)),
         model=model,
@@ -99,25 +103,28 @@ def slbo(
     learner: Learner, world: World, config: Config, *, termination: Termination | None, seed: int
 ) -> Iterator[Progress]:
     """SLBO from where the learner stands; the rounds of a bout are yielded one by one."""
-    while learner.due or learner.step < config.steps:
-        if learner.due:
+    while learner.step < config.steps:
+        outcome, metrics = None, dict[str, Any]()
+        if learner.acted:
             metrics = _round(learner, config, termination, world.longest_episode, seed)
-            learner.due -= 1
-            yield Progress(learner.step, None, metrics, settled=not learner.due)
-            continue
-        rng, before = np.random.default_rng([seed, learner.step]), np.asarray(learner.agent.noise)
-        noise = (1 - PULL) * before + PUSH * rng.standard_normal(before.shape, np.float32)
-        outcome = act(learner, world, partial(trpo.explore, noise=noise), rng=rng)
-        learner.agent = Agent(learner.agent.policy, jnp.asarray(noise))
-        learner.due = config.rounds if learner.step % config.stage == 0 else 0
-        yield Progress(learner.step, outcome, {}, settled=not learner.due)
+            learner.rounds -= 1
+        else:
+            before = np.asarray(learner.agent.noise)
+            push = generator(seed, "action", learner.step, part=1).standard_normal(before.shape, np.float32)
+            noise = (1 - PULL) * before + PUSH * push
+            outcome = act(learner, world, partial(trpo.explore, noise=noise), seed=seed)
+            learner.agent = Agent(learner.agent.policy, jnp.asarray(noise))
+            learner.rounds = config.rounds if (learner.step + 1) % config.stage == 0 else 0
+        if settled := not learner.rounds:
+            learner.settle()
+        yield Progress(learner.step if settled else learner.step + 1, outcome, metrics, settled)
 
 
 def _round(
     learner: Learner, config: Config, termination: Termination | None, longest: int | None, seed: int
 ) -> dict[str, Any]:
     """Model steps on all that is known of the world, then TRPO steps in what the best members imagine."""
-    rng = np.random.default_rng([seed, learner.step, learner.due])
+    rng = generator(seed, "minibatch", learner.step, learner.rounds)
     spec, rows = learner.d_env.spec, learner.d_env.rows[: len(learner.d_env)]
     if len(rows) < config.steps_ahead:
         return {}
@@ -148,7 +155,7 @@ def _round(
         starts[rng.integers(len(starts), size=(config.policy_steps, config.imagined_steps, config.lanes))],
         termination=termination,
         longest=longest,
-        key=jax.random.fold_in(step_keys(seed, learner.step)[0], learner.due),
+        key=key(seed, "rollout", learner.step, learner.rounds),
         **{name: getattr(config, name) for name in names.split()},
     )
     learner.agent = Agent(policy, learner.agent.noise)

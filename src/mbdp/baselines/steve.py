@@ -11,23 +11,23 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from mbdp.agents import ddpg
 from mbdp.agents.sac import q_values
-from mbdp.algorithm import Learner, Progress, act, describe_model
+from mbdp.algorithm import Learner, Progress, act, create_model, fit_model
 from mbdp.compiling import compiled_with_eigen
 from mbdp.config import Common, at_most_a_quarter, option, redefault
 from mbdp.config import Config as ConfigOfMBDP
-from mbdp.dropout import model_dropout, rollout_dropout
+from mbdp.dropout import rollout_dropout
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import task_of
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble
-from mbdp.models.fit import Budget, create_optimiser, fit
+from mbdp.models.fit import Budget, create_optimiser
 from mbdp.networks import MLP, each_on_its_share, fan_in_uniform
 from mbdp.replay import Replay, mixed_minibatches, unpack
+from mbdp.streams import generator, key
 from mbdp.types import BadInput, Spec, Termination, Transition
 
 CERTAIN = 1e-8  # is added to a variance before it divides
@@ -59,6 +59,10 @@ class Config(Common):
                 "each is 1"
             )
 
+    @property
+    def model_shape(self) -> dict[str, Any]:
+        return super().model_shape | {"deterministic": True}
+
 
 # The authors' own: an hour of one core takes it a few thousand steps.
 PUBLISHED: dict[str, Any] = {
@@ -88,7 +92,6 @@ class Agent(eqx.Module):
     policy: ddpg.Agent
     rewards: tuple[MLP, ...]
     reward_optimiser: optax.OptState
-    bias: jax.Array  # of each transition model, when it was last fitted
 
     @property
     def actor(self) -> MLP:
@@ -97,8 +100,8 @@ class Agent(eqx.Module):
 
 def create(config: Config, spec: Spec, *, seed: int) -> Learner:
     """A learner that knows nothing."""
-    key_policy, key_rewards, key_model = jax.random.split(jax.random.key(seed), 3)
-    model = ensemble.create(spec, **config.model_shape, deterministic=True, key=key_model)
+    key_policy, key_rewards = jax.random.split(key(seed, "agent"))
+    model = create_model(config, spec, key=key(seed, "model"))
     shape = {"width": config.width, "depth": config.depth, "learning_rate": config.learning_rate}
     sizes = [2 * spec.observation_size + spec.action_size, *[config.width] * config.depth, 1]
     keys = jax.random.split(key_rewards, config.reward_members)
@@ -108,7 +111,6 @@ def create(config: Config, spec: Spec, *, seed: int) -> Learner:
             ddpg.create(spec, critics=config.critics, **shape, key=key_policy),  # type: ignore[arg-type]
             rewards,
             optax.adam(config.learning_rate).init(rewards),
-            jnp.full(config.members, jnp.nan),
         ),
         model=model,
         model_optimiser=create_optimiser(model, config.model_learning_rate),
@@ -129,32 +131,26 @@ def steve(
     budget = Budget(config.fit_steps, config.first_fit_steps, config.fit_batch, config.model_learning_rate, True)
     settings = {name: getattr(config, name) for name in ("alpha", "learning_rate", "target_every")}
     improve = partial(update, spec=world.spec, discount=config.discount, **settings)
-    while learner.due or learner.step < config.steps:
-        rng = np.random.default_rng([seed, learner.step - learner.due])
-        past_warm_up = learner.step - learner.due - config.random_steps
+    while learner.step < config.steps:
+        past_warm_up = learner.step - config.random_steps
+        fits = past_warm_up >= 0 and past_warm_up % config.model_every == 0
         outcome, metrics = None, dict[str, Any]()
-        if not learner.due:
-            explore = None if past_warm_up < 0 else ddpg.explore
-            outcome = act(learner, world, explore, rng=rng)
-            learner.due = int(past_warm_up >= 0 and past_warm_up % config.model_every == 0)
-            if learner.due:
-                yield Progress(learner.step, outcome, metrics, settled=False)
+        if not learner.acted:
+            outcome = act(learner, world, None if past_warm_up < 0 else ddpg.explore, seed=seed)
+            if fits:
+                yield Progress(learner.step + 1, outcome, metrics, settled=False)
                 continue
-        else:
-            learner.model, learner.model_optimiser, score = fit(
-                learner.model, learner.model_optimiser, learner.d_env, budget, seed=seed, rng=rng
-            )
-            bias = np.asarray(getattr(score, config.bias))
-            learner.agent = replace(learner.agent, bias=jnp.asarray(bias))
-            metrics |= describe_model(bias, model_dropout(bias, config.beta))
-            learner.due = 0
+        if fits:
+            metrics |= fit_model(learner, config, budget, None, seed=seed)
         if past_warm_up >= 0:
-            kept = model_dropout(np.asarray(learner.agent.bias), config.beta)
+            kept = learner.kept
             model, expansion = (learner.model[kept], config.expansion) if len(kept) else (learner.model, 0)
             counts = {"batch": config.batch, "count": config.updates_per_step}
+            rng = generator(seed, "minibatch", learner.step)
             minibatches = mixed_minibatches(learner.d_env, learner.d_model, real_ratio=1.0, **counts, rng=rng)
             learner.agent, train = improve(learner.agent, model, minibatches, expansion=expansion)
             metrics |= {f"train/{name}": x for name, x in train.items()}
+        learner.settle()
         yield Progress(learner.step, outcome, metrics)
 
 
@@ -185,7 +181,7 @@ def update(
         changes, optimiser = adam.update(gradient, agent.reward_optimiser)
         horizon = jnp.mean(weight @ jnp.arange(expansion + 1.0))
         metrics |= {"reward_loss": loss, "expansion": horizon}
-        return Agent(policy, optax.apply_updates(agent.rewards, changes), optimiser, agent.bias), metrics
+        return Agent(policy, optax.apply_updates(agent.rewards, changes), optimiser), metrics
 
     agent, metrics = jax.lax.scan(step, agent, minibatches)
     return agent, jax.tree.map(jnp.mean, metrics)

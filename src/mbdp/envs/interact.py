@@ -7,12 +7,12 @@ import gymnasium
 import mujoco
 import numpy as np
 
+from mbdp.envs.rules import UNSTABLE
 from mbdp.envs.tasks import spec_of
 from mbdp.replay import pack
+from mbdp.streams import generator
 from mbdp.types import Broken, Transition
 
-# MuJoCo's warnings of a simulation that it has reset because its numbers were no longer sane.
-UNSTABLE = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
 MOST_FAULTS = 10  # in a row of episodes, none of which got far, before the run gives up
 FAR = 100  # steps
 MOST_REWARD = 1e8  # a critic squares what 1 / (1 - discount) of these sum up to, in single precision
@@ -103,7 +103,7 @@ class World:
     def _begin(self) -> np.ndarray:
         self.episode += 1
         self.episode_return, self.episode_length = 0.0, 0
-        seed = int(np.random.SeedSequence([self.seed, self.episode]).generate_state(1)[0])
+        seed = int(generator(self.seed, "episode", self.episode).integers(2**31))
         try:
             observation, _ = self.env.reset(seed=seed)
         except Exception as error:

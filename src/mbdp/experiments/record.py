@@ -34,7 +34,7 @@ class Record:
         about = {"env": agent.env_id, "algo": agent.algo, "seed": agent.seed, "settings": asdict(agent.config)}
         _write_json(folder / "config.json", about)
         if past:
-            cut_metrics(self.metrics, agent.learner.step - (agent.learner.due > 0))
+            cut_metrics(self.metrics, agent.learner.step)
             self._write_evaluations()
         else:
             _write_json(folder / "versions.json", versions())

@@ -1,6 +1,6 @@
 """An ensemble of probabilistic dynamics models; a subset of an ensemble is an ensemble."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -8,6 +8,9 @@ import jax.numpy as jnp
 
 from mbdp.networks import MLP, truncated_normal
 from mbdp.types import Spec
+
+NoisePer = Literal["input", "output"]
+FIRST_LOG_VARIANCE = -2.0  # of a learned level of noise, in units of the targets' deviation
 
 
 class Scaling(eqx.Module):
@@ -20,16 +23,22 @@ class Scaling(eqx.Module):
     low: jax.Array  # of (next observation, reward)
     high: jax.Array
 
+    def of_observation(self, spec: Spec) -> tuple[jax.Array, jax.Array]:
+        """Mean and deviation of the observations."""
+        return self.input_mean[: spec.observation_size], self.input_std[: spec.observation_size]
+
 
 class Member(eqx.Module):
     """A network whose outputs are mean, log-variance and a logit of termination; the log-variance is softly bounded.
 
-    A deterministic one has a variance of 1, so that its likelihood is the squared error, and draws no noise.
+    With `log_variance` the noise has one learned level per output, and the network predicts none.
+    A deterministic member has a variance of 1, so that its likelihood is the squared error, and draws no noise.
     """
 
     network: MLP
     min_log_variance: jax.Array
     max_log_variance: jax.Array
+    log_variance: jax.Array | None = None
     deterministic: bool = eqx.field(static=True, default=False)
 
 
@@ -62,15 +71,24 @@ class Ensemble(eqx.Module):
 
 
 def create(
-    spec: Spec, *, members: int, width: int, depth: int, deterministic: bool = False, key: jax.Array
+    spec: Spec,
+    *,
+    members: int,
+    width: int,
+    depth: int,
+    noise: NoisePer = "input",
+    layer_norm: bool = False,
+    deterministic: bool = False,
+    key: jax.Array,
 ) -> Ensemble:
     """A fresh ensemble; its scaling is neutral until it is fitted."""
     inputs, targets = spec.observation_size + spec.action_size, spec.observation_size + 1
-    sizes = [inputs, *[width] * depth, 2 * targets + 1]
+    sizes = [inputs, *[width] * depth, (2 * targets if noise == "input" else targets) + 1]
 
     def member(key: jax.Array) -> Member:
-        network = MLP(sizes, jax.nn.silu, truncated_normal, key=key)
-        return Member(network, jnp.full(targets, -10.0), jnp.full(targets, 0.5), deterministic)
+        network = MLP(sizes, jax.nn.silu, truncated_normal, layer_norm=layer_norm, key=key)
+        level = jnp.full(targets, FIRST_LOG_VARIANCE) if noise == "output" else None
+        return Member(network, jnp.full(targets, -10.0), jnp.full(targets, 0.5), level, deterministic)
 
     scaling = Scaling(
         jnp.zeros(inputs),
@@ -87,10 +105,12 @@ def predict(member: Member, scaling: Scaling, observation: jax.Array, action: ja
     """One member's normal distribution over the scaled (change of observation, reward)."""
     x = (jnp.concatenate([observation, action], axis=-1) - scaling.input_mean) / scaling.input_std
     out = member.network(x)
-    targets = out.shape[-1] // 2
+    targets = len(member.min_log_variance)
     mean, log_variance, logit = out[..., :targets], out[..., targets:-1], out[..., -1]
     if member.deterministic:
-        return Normal(mean, jnp.zeros_like(log_variance), logit)
+        return Normal(mean, jnp.zeros_like(mean), logit)
+    if member.log_variance is not None:
+        return Normal(mean, jnp.broadcast_to(member.log_variance, mean.shape), logit)
     log_variance = member.max_log_variance - jax.nn.softplus(member.max_log_variance - log_variance)
     log_variance = member.min_log_variance + jax.nn.softplus(log_variance - member.min_log_variance)
     return Normal(mean, log_variance, logit)

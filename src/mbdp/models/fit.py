@@ -13,6 +13,7 @@ from mbdp.interruption import stop_if_asked
 from mbdp.models.ensemble import Ensemble, Member, Scaling, predict
 from mbdp.parallel import side_by_side
 from mbdp.replay import Replay, unpack
+from mbdp.streams import generator
 from mbdp.types import Spec, Transition
 
 # MBPO's decay of each layer's weights, first to last; other depths are interpolated.
@@ -66,16 +67,30 @@ def create_optimiser(model: Ensemble, learning_rate: float) -> optax.OptState:
     return optax.adam(learning_rate).init(model.members)
 
 
+def replaced(
+    model: Ensemble, optimiser: optax.OptState, members: np.ndarray, fresh: Ensemble
+) -> tuple[Ensemble, optax.OptState]:
+    """The ensemble with these members taken from a fresh one, and Adam knowing nothing of them."""
+
+    def put(old: jax.Array, new: Any) -> jax.Array:
+        return old.at[members].set(new) if old.ndim else old
+
+    adam, *rest = optimiser
+    chosen = jax.tree.map(lambda leaf: leaf[members], fresh.members)
+    forgotten = (jax.tree.map(lambda leaf: put(leaf, 0.0), moment) for moment in (adam.mu, adam.nu))
+    mu, nu = forgotten
+    return Ensemble(jax.tree.map(put, model.members, chosen), model.scaling), (adam._replace(mu=mu, nu=nu), *rest)
+
+
 def split(count: int, members: int, seed: int) -> tuple[list[np.ndarray], np.ndarray]:
     """Each member's bootstrap of the training rows, and the rows that are held out from all of them.
 
     Decided once for each row by its number, so that a refit never trains on what an earlier one held out.
     """
-    rng_hold, rng_draw = (np.random.default_rng([seed, purpose]) for purpose in (0, 1))
     share = np.minimum(HELD_OUT_SHARE, HELD_OUT_ENOUGH / np.arange(1, count + 1))
-    held = rng_hold.random(count) < share
+    held = generator(seed, "hold-out").random(count) < share
     held[0], held[1:2] = True, False
-    times = rng_draw.poisson(1.0, (count, members)) * ~held[:, None]
+    times = generator(seed, "bootstrap").poisson(1.0, (count, members)) * ~held[:, None]
     times[1:2] = 1  # no member is without data
     return [np.repeat(np.arange(count), times[:, member]) for member in range(members)], np.flatnonzero(held)
 
@@ -105,8 +120,9 @@ def loss(member: Member, scaling: Scaling, batch: Transition, learn_termination:
     normal = predict(member, scaling, batch.observation, batch.action)
     error = normal.mean - scaled_targets(scaling, batch)
     likelihood = jnp.mean(error**2 * jnp.exp(-normal.log_variance) + normal.log_variance)
-    bounds = (not member.deterministic) * 0.01 * jnp.sum(member.max_log_variance - member.min_log_variance)
-    layers = member.network.weights
+    bounded = not member.deterministic and member.log_variance is None
+    bounds = bounded * 0.01 * jnp.sum(member.max_log_variance - member.min_log_variance)
+    layers = member.network.weights if not member.network.scales else []  # layer normalisation undoes any decay
     decay = sum(own * jnp.sum(w**2) / 2 for own, w in zip(weight_decays(len(layers)), layers, strict=True))
     termination = jnp.mean(optax.sigmoid_binary_cross_entropy(normal.terminated_logit, batch.terminated))
     return likelihood + bounds + decay + learn_termination * termination

@@ -17,7 +17,7 @@ from mbdp.types import BadInput
 Arrays = tuple[np.ndarray, ...]
 Layers = tuple[tuple[list[np.ndarray], np.ndarray], ...]  # each one's weight in pieces of columns, see BLOCK, and bias
 FORMAT = 1
-HIDDEN = ("relu", "tanh")
+HIDDEN = ("relu", "tanh", "silu")
 OUTPUT = ("tanh", "clip")
 WORDS = {"env": str, "algo": str, "hidden": str, "output": str, "seed": int, "observation_size": int}
 MAX_JSON_BYTES = 10**6
@@ -183,10 +183,16 @@ def outputs(layers: Layers, rows: np.ndarray, hidden: str) -> np.ndarray:
         blocks.reshape(-1, width)[:count] = rows
         for i, (pieces, bias) in enumerate(layers):
             if i:
-                blocks = np.maximum(blocks, 0) if hidden == "relu" else np.tanh(blocks)
+                blocks = _activated(blocks, hidden)
             products = [blocks @ piece for piece in pieces]
             blocks = (np.concatenate(products, axis=-1) if len(products) > 1 else products[0]) + bias
     return blocks.reshape(-1, blocks.shape[-1])[:count]
+
+
+def _activated(x: np.ndarray, hidden: str) -> np.ndarray:
+    if hidden == "relu":
+        return np.maximum(x, 0)
+    return np.tanh(x) if hidden == "tanh" else x / (1 + np.exp(-x))
 
 
 def _frozen(array: Any) -> np.ndarray:

@@ -12,8 +12,7 @@ import mujoco
 import numpy as np
 from gymnasium.wrappers import PassiveEnvChecker, TimeLimit
 
-from mbdp.envs.interact import UNSTABLE
-from mbdp.envs.rules import Fields, Rules
+from mbdp.envs.rules import UNSTABLE, Fields, Rules
 
 
 class Step(NamedTuple):

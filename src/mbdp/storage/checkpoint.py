@@ -22,9 +22,17 @@ from mbdp.replay import Replay
 from mbdp.storage.files import replace_file
 from mbdp.types import BadInput, Spec
 
-FORMAT = 4
-BEFORE_AVERAGES = 3  # a format that is still read: its policy is the newest actor, and its run goes on so
-SETTINGS_BEFORE_AVERAGES = {"average_over": 1, "imagined_per_drawn": 0.0}
+FORMAT = 5
+BEFORE_EXPANSION = 4  # a format that is still read: its run goes on in a new episode, and with new random streams
+SETTINGS_BEFORE_EXPANSION = {
+    "expansion": 0,
+    "model_noise": "input",
+    "model_layer_norm": False,
+    "critics": 2,
+    "activation": "relu",
+    "normalised_inputs": False,
+    "update_every": 1,
+}
 LEARNED = ("agent", "model", "model_optimiser")
 BUFFERS = ("d_env", "d_model")
 MOST_BYTES = 8 * 10**9  # of a file, and of a buffer that a file declares
@@ -40,7 +48,9 @@ def save_checkpoint(file: Path, learner: Learner, world: World, config: Common, 
     about = {
         "format": FORMAT,
         "step": learner.step,
-        "due": learner.due,
+        "acted": int(learner.acted),
+        "rounds": learner.rounds,
+        "kept": [int(i) for i in learner.kept],
         "buffers": {name: {"capacity": b.capacity, "cursor": b.cursor} for name, b in buffers.items()},
         "spec": list(world.spec),
         "seed": world.seed,
@@ -66,16 +76,16 @@ def read_about(file: Path) -> dict[str, Any]:
         with safetensors.safe_open(file, framework="numpy") as opened:
             stored = opened.metadata() or {}
         about = json.loads(stored["mbdp"])
-        if about["format"] not in (BEFORE_AVERAGES, FORMAT):
-            known = f"{BEFORE_AVERAGES} and {FORMAT}"
+        if about["format"] not in (BEFORE_EXPANSION, FORMAT):
+            known = f"{BEFORE_EXPANSION} and {FORMAT}"
             raise BadInput(f"{file}: written in format {about['format']!r:.20}; this version of mbdp reads {known}")
         if sha256(stored["mbdp"].encode()).hexdigest() != stored["sha256"]:
             raise BadInput(f"{file}: damaged, its words do not have the SHA-256 that they had when written")
         if about["algo"] not in METHODS:
             raise BadInput(f"{file}: algo is {about['algo']!r:.20}, not one of {', '.join(METHODS)}")
         kind = METHODS[about["algo"]].config
-        if about["format"] == BEFORE_AVERAGES and kind is Config:
-            about["config"] = SETTINGS_BEFORE_AVERAGES | about["config"]
+        if about["format"] == BEFORE_EXPANSION:
+            about = _of_today(about, kind)
         if unknown := set(about["config"]) - {one.name for one in fields(kind)}:
             raise BadInput(
                 f"{file}: of another version of mbdp, with a setting {min(unknown)!r:.40} that is unknown here"
@@ -100,10 +110,6 @@ def load_learner(file: Path, about: dict[str, Any]) -> Learner:
         with safetensors.safe_open(file, framework="numpy") as opened:
             names = opened.keys()
             arrays = {name: _intact(file, name, opened.get_tensor(name), about) for name in names}
-        if about["format"] == BEFORE_AVERAGES:
-            actor, averaged = "agent.actor.", "agent.averaged_actor."
-            newest = {name: array for name, array in arrays.items() if name.startswith(actor)}
-            arrays |= {name.replace(actor, averaged): array for name, array in newest.items()}
         if max(about["config"].depth, about["config"].model_depth) > len(arrays):
             raise BadInput(f"{file}: has fewer arrays than its configuration has layers")
         # Shapes only: nothing as large as a file declares is made before the file is seen to hold it.
@@ -123,8 +129,19 @@ def load_learner(file: Path, about: dict[str, Any]) -> Learner:
             raise BadInput(f"{file}: {name} has the shape {rows.shape}")
         buffer.add(rows)
         buffer.cursor = buffers[name]["cursor"]
-    learner.step, learner.due = about["step"], about["due"]
+    learner.step, learner.acted, learner.rounds = about["step"], bool(about["acted"]), about["rounds"]
+    learner.kept = np.asarray(about["kept"], np.int64)
     return learner
+
+
+def _of_today(about: dict[str, Any], kind: type) -> dict[str, Any]:
+    """The words of a checkpoint of format 4 in today's form."""
+    settings, due = dict(about["config"]), about["due"]
+    if kind is Config:
+        settings = SETTINGS_BEFORE_EXPANSION | settings
+        settings["member_per"] = "row" if settings["group"] == "members" else settings["member_per"]
+    begun = {"step": about["step"] - (due > 0), "acted": int(due > 0), "rounds": due if about["algo"] == "slbo" else 0}
+    return about | begun | {"config": settings, "kept": list(range(settings["members"]))}
 
 
 def _learned(about: dict[str, Any]) -> list[Any]:
@@ -166,7 +183,8 @@ def _check(about: dict[str, Any]) -> None:
     whole = {
         "seed": about["seed"],
         "step": about["step"],
-        "due": about["due"],
+        "acted": about["acted"],
+        "rounds": about["rounds"],
         **{f"world {name}": about["world"][name] for name in BOOKMARK},
     }
     for name, words in about["buffers"].items():
@@ -183,6 +201,8 @@ def _check(about: dict[str, Any]) -> None:
             raise ValueError(f"{name} has a cursor of {cursor} in {capacity} rows")
     if min(spec) < 1 or not about["step"] <= config.steps <= about["buffers"]["d_env"]["capacity"]:
         raise ValueError(f"spec {spec}, step {about['step']} of {config.steps} do not fit together")
+    if not all(type(i) is int and 0 <= i < config.members for i in about["kept"]):
+        raise ValueError(f"kept is {about['kept']!r:.40}")
     if not all(isinstance(about[name], str) for name in ("env", "algo")) or not isinstance(about["manifest"], dict):
         raise ValueError("env, algo or manifest is of the wrong kind")
 
