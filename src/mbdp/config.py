@@ -138,7 +138,7 @@ class Config(Common):
     layer_norm: bool = option(True, "layer normalisation in the critics")
     normalised_inputs: bool = option(True, "inputs of actor and critics normalised by the real observations")
     learning_rate: float = option(3e-4, "Adam's step size for actor, critics and temperature")
-    tau: float = option(0.005, "step of the target critics towards the critics")
+    tau: float = option(0.02, "step of the target critics towards the critics")
     target_entropy: float = option(
         math.nan, "entropy the temperature aims at; nan means -actions, or -actions/2 if expansion is 0"
     )
@@ -336,6 +336,7 @@ WITHOUT_EXPANSION: dict[str, Any] = {
     "actor_every": 2,
     "activation": "relu",
     "normalised_inputs": False,
+    "tau": 0.005,
     "temperature": 1.0,
     "discount": 0.99,
 }

@@ -104,7 +104,7 @@ def update(
             temperature_optimiser=temperature_optimiser,
             bounds=bounds,
         )
-        said = {"critic_loss": critic_loss, "temperature": temperature, "actor_gradient": optax.global_norm(gradient)}
+        said = {"critic_loss": critic_loss, "temperature": temperature, "actor_gradient": optax.tree.norm(gradient)}
         return updated, metrics | said
 
     agent, metrics = jax.lax.scan(step, agent, (starts, jax.random.split(key, len(starts))))
