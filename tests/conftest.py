@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 
-from mbdp.config import Config, preset
+from mbdp.config import WITHOUT_EXPANSION, Config, preset
 from mbdp.envs.toy import POINT_MASS
 from mbdp.replay import Replay, pack
 from mbdp.types import Spec, Transition
@@ -45,9 +46,14 @@ TINY_SLBO = _OF_ALL | {
 
 
 def tiny(algo: str = "mbdp", env_id: str = POINT_MASS, **settings: object) -> Config:
-    from dataclasses import replace
+    own = {} if algo == "mbpo" or algo == "sac" else WITHOUT_EXPANSION
+    return replace(preset(algo, env_id), **(own | TINY | settings))  # type: ignore[arg-type]
 
-    return replace(preset(algo, env_id), **(TINY | settings))  # type: ignore[arg-type]
+
+def tiny_expanding(algo: str = "mbdp", **settings: object) -> Config:
+    """The default preset, with its training rollouts, in the same size."""
+    own = TINY | {"samples_per_state": 4, "expansion": 2, "horizon": (3, 3, 0, 0), "update_every": 5}
+    return replace(preset(algo, POINT_MASS), **(own | settings))  # type: ignore[arg-type]
 
 
 def linear_system(count: int, *, noise: float = 0.0, seed: int = 0, capacity: int = 600) -> Replay:
