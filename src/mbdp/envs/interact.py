@@ -7,12 +7,11 @@ import gymnasium
 import mujoco
 import numpy as np
 
+from mbdp.envs.simulator import UNSTABLE
 from mbdp.envs.tasks import spec_of
 from mbdp.replay import pack
 from mbdp.types import Broken, Transition
 
-# MuJoCo's warnings of a simulation that it has reset because its numbers were no longer sane.
-UNSTABLE = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
 MOST_FAULTS = 10  # in a row of episodes, none of which got far, before the run gives up
 FAR = 100  # steps
 MOST_REWARD = 1e8  # a critic squares what 1 / (1 - discount) of these sum up to, in single precision

@@ -13,7 +13,7 @@ import gymnasium
 import mujoco
 import numpy as np
 
-from mbdp.envs.interact import UNSTABLE
+from mbdp.envs.simulator import UNSTABLE
 from mbdp.robustness.axes import DISTURBANCES, check_coefficients
 from mbdp.robustness.contact import CONTACT_COLUMNS, effective_friction, live_friction
 from mbdp.robustness.disturb import Disturbed

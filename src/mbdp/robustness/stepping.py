@@ -12,8 +12,8 @@ import mujoco
 import numpy as np
 from gymnasium.wrappers import PassiveEnvChecker, TimeLimit
 
-from mbdp.envs.interact import UNSTABLE
 from mbdp.envs.rules import Fields, Rules
+from mbdp.envs.simulator import UNSTABLE
 
 
 class Step(NamedTuple):
