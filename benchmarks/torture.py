@@ -22,7 +22,7 @@ from typing import Any
 from tests.faults.runs import OPTIONS, remains
 
 from mbdp.experiments.checkpoint_folder import checkpoints_of
-from mbdp.experiments.record import versions
+from mbdp.experiments.versions import versions
 
 ENV = "InvertedPendulum-v5"
 STEPS = 240

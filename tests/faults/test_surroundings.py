@@ -142,9 +142,9 @@ def test_a_run_in_use_by_another_process_is_refused_and_a_dead_ones_lock_is_not(
         assert main(["resume", str(finished)]) == 2
         assert f"is in use by another process (pid {holder.pid})" in capsys.readouterr().err
         holder.kill()
-    assert (finished / ".lock").read_text() == str(holder.pid)
+    assert (finished / ".pid").read_text() == str(holder.pid)
     with locked(finished):
-        assert (finished / ".lock").read_text() == str(os.getpid())
+        assert (finished / ".pid").read_text() == str(os.getpid())
 
 
 def test_what_a_dead_process_was_writing_is_removed(finished):

@@ -10,7 +10,7 @@ from mbdp.policies.foreign import open_policy
 from mbdp.robustness import evaluate_grid, evaluate_grids
 from mbdp.types import BadInput
 from tests.peers.conftest import acts_as, cell_and_plain_loop
-from tests.test_policy import make_policy
+from tests.policies.test_policy import make_policy
 
 pytestmark = pytest.mark.filterwarnings("default")  # torch and onnx warn of affairs of their own
 

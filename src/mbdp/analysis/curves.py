@@ -5,11 +5,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
 from mbdp.types import BadInput
 
@@ -44,7 +41,8 @@ def draw_curves(
     by_name: dict[str, list[tuple[np.ndarray, np.ndarray]]] = defaultdict(list)
     for name, run in zip(names, runs, strict=True):
         by_name[name].append(read_curve(run))
-    figure, axes = plt.subplots(figsize=(7, 4.8), layout="constrained")
+    figure = Figure(figsize=(7, 4.8), layout="constrained")  # not pyplot's: a user's backend stays as it is
+    axes = figure.subplots()
     for number, (name, curves) in enumerate(by_name.items()):
         colour = f"C{number}"
         alone = len(curves) == 1 and window is None
@@ -70,4 +68,3 @@ def draw_curves(
     figure.legend(loc="outside lower center", ncols=2, frameon=False)  # inside it would hide curves
     axes.set_xlim(left=0)
     figure.savefig(picture, dpi=130)
-    plt.close(figure)

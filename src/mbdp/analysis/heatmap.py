@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
@@ -35,7 +34,6 @@ def draw_grid(
     draw = _draw_maps if len(shown) == 2 else _draw_lines
     figure = draw(means, {name: axes[name] for name in shown}, neutral)
     figure.suptitle(f"{env}: mean return in perturbed worlds\n({words})", fontsize=11)
-    FigureCanvasAgg(figure)
     figure.savefig(file, dpi=150)
 
 

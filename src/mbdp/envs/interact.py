@@ -7,7 +7,7 @@ import gymnasium
 import mujoco
 import numpy as np
 
-from mbdp.envs.rules import UNSTABLE
+from mbdp.envs.simulator import UNSTABLE
 from mbdp.envs.tasks import spec_of
 from mbdp.replay import pack
 from mbdp.streams import generator

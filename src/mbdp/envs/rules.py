@@ -8,12 +8,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnasium
-import mujoco
 import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
-# MuJoCo's warnings of a simulation that it has reset because its numbers were no longer sane.
-UNSTABLE = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
 Fields = dict[str, np.ndarray]  # of MjData, each with the simulations as its first axis
 
 

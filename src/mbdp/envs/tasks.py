@@ -3,15 +3,17 @@
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import gymnasium
 import numpy as np
 
-from mbdp.envs import toy
 from mbdp.types import BadInput, Spec, Termination
 
-EnvMaker = Callable[[], gymnasium.Env]
+# Gymnasium and MuJoCo are imported when an environment is made: what is known of a task does not need them.
+if TYPE_CHECKING:
+    import gymnasium
+
+EnvMaker = Callable[[], "gymnasium.Env"]
 
 
 @dataclass(frozen=True)
@@ -87,11 +89,17 @@ def task_of(env_id: str) -> Task:
     return TASKS.get(env_id.rpartition("-v")[0], Task())
 
 
-def make(env_id: str) -> gymnasium.Env:
+def make(env_id: str, **options: Any) -> "gymnasium.Env":
     """The environment, as this library runs it: Ant-v5 has 27 observations, as in the literature."""
-    options = task_of(env_id).options if env_id.endswith("-v5") else {}
+    import gymnasium
+
+    from mbdp.envs import toy  # noqa: F401 (registers the point mass)
+    from mbdp.envs.simulator import without_settotalmass_warning
+
+    ours = task_of(env_id).options if env_id.endswith("-v5") else {}
     try:
-        return gymnasium.make(env_id, **options)
+        with without_settotalmass_warning():
+            return gymnasium.make(env_id, **ours | options)
     except gymnasium.error.NameNotFound:
         known = [name for name in gymnasium.registry if not name.startswith("phys2d")]
         near = difflib.get_close_matches(env_id, known, n=1)
@@ -105,13 +113,19 @@ def make(env_id: str) -> gymnasium.Env:
 
 def registered(env_id: str, source: object) -> str:
     """The id, if it is registered: a file may name an environment that is there, never code to import."""
+    import gymnasium
+
+    from mbdp.envs import toy  # noqa: F401 (registers the point mass)
+
     if env_id not in {name for full in gymnasium.registry for name in (full, full.rpartition("-v")[0])}:
         raise BadInput(f"{source}: {env_id!r:.60} is not a registered environment, and files import no code")
     return env_id
 
 
-def spec_of(env: gymnasium.Env) -> Spec:
+def spec_of(env: "gymnasium.Env") -> Spec:
     """Sizes of an environment with one-dimensional, bounded Box actions and Box observations; others are refused."""
+    import gymnasium
+
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
     for what, space in (("observation", env.observation_space), ("action", env.action_space)):
         if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
@@ -124,4 +138,4 @@ def spec_of(env: gymnasium.Env) -> Spec:
     return Spec(env.observation_space.shape[0], actions.shape[0])
 
 
-__all__ = ["TASKS", "EnvMaker", "Task", "make", "registered", "spec_of", "task_of", "toy"]
+__all__ = ["TASKS", "EnvMaker", "Task", "make", "registered", "spec_of", "task_of"]

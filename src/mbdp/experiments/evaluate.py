@@ -1,10 +1,12 @@
 """Evaluation: deterministic policy, environments of its own, a fixed list of seeds, undiscounted return."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import gymnasium
 import numpy as np
+
+if TYPE_CHECKING:
+    import gymnasium
 
 FIRST_SEED = 1_000_000  # far from the seeds that people train with
 
@@ -20,7 +22,7 @@ class Evaluation(NamedTuple):
 
 def evaluate(
     policy: Callable[[np.ndarray], np.ndarray],
-    envs: list[gymnasium.Env],
+    envs: "list[gymnasium.Env]",
     *,
     first_seed: int = FIRST_SEED,
     discount: float = 0.99,

@@ -3,9 +3,7 @@
 import argparse
 from pathlib import Path
 
-from mbdp.envs.tasks import make, registered
 from mbdp.experiments.evaluate import FIRST_SEED, evaluate
-from mbdp.policies.policy import load_policy
 from mbdp.types import BadInput
 
 
@@ -21,6 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     if args.episodes < 1 or args.seed < 0:
         raise BadInput("--episodes must be at least 1 and --seed at least 0")
+    from mbdp.envs.tasks import make, registered
+    from mbdp.policies.policy import load_policy
+
     policy = load_policy(args.run)
     envs = [make(registered(policy.env, args.run)) for _ in range(args.episodes)]
     result = evaluate(policy, envs, first_seed=args.seed)

@@ -4,9 +4,7 @@ import argparse
 
 import numpy as np
 
-from mbdp.envs.tasks import make
 from mbdp.robustness.axes import AXES, check_value
-from mbdp.robustness.perturb import perturb
 from mbdp.types import BadInput
 
 DEFAULT_VALUES = "0.5:1.5:11"  # the paper's
@@ -54,6 +52,9 @@ def _second_axis(env_id: str, args: argparse.Namespace) -> str:
     """Friction, unless it is not asked for by name and the environment has none: then the strength of the actuators."""
     if args.friction is not None:
         return "friction"
+    from mbdp.envs.tasks import make
+    from mbdp.robustness.perturb import perturb
+
     env = make(env_id)
     try:
         perturb(env, {"friction": 1.0})

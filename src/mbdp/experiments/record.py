@@ -3,10 +3,8 @@
 import io
 import json
 import math
-import platform
 import time
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,9 @@ from mbdp.analysis.curves import draw_curves
 from mbdp.api import MBDP
 from mbdp.experiments.checkpoint_folder import save_in
 from mbdp.experiments.evaluate import Evaluation
+from mbdp.experiments.versions import versions
 from mbdp.storage.files import replace_file, sync
 from mbdp.types import BadInput
-
-PACKAGES = ("mbdp", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco")
 
 
 class Record:
@@ -98,14 +95,6 @@ def cut_metrics(file: Path, step: int) -> None:
             break
         kept.append(line + b"\n")
     replace_file(file, b"".join(kept))
-
-
-def versions() -> dict[str, str]:
-    """What this result was made with."""
-    return {name: version(name) for name in PACKAGES} | {
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-    }
 
 
 def _write_json(file: Path, content: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from mbdp.experiments.train_command import share_compilations
 from mbdp.types import BadInput
 
 EXAMPLES = """\
@@ -30,9 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     if not args.run.is_dir():
         raise BadInput(f"{args.run}: there is no such run directory")
-    share_compilations()
+    from mbdp.experiments.compilation_cache import share_compilations
     from mbdp.storage.files import locked
 
+    share_compilations()
     with locked(args.run):
         _go_on(args.run, args.steps, args.env, args.quiet)
 
@@ -61,7 +61,7 @@ def _go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool) -> 
 
 
 def _compare_versions(folder: Path) -> None:
-    from mbdp.experiments.record import versions
+    from mbdp.experiments.versions import versions
 
     try:
         before = json.loads((folder / "versions.json").read_text())

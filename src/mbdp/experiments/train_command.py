@@ -2,7 +2,6 @@
 
 import argparse
 import math
-import os
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, get_args
@@ -74,7 +73,9 @@ def run(args: argparse.Namespace) -> None:
         settings["horizon"] = tuple(settings["horizon"])
     if args.evaluate_every < 1 or args.episodes < 1 or not args.checkpoint_minutes >= 0:
         raise BadInput("--evaluate-every and --episodes must be at least 1, --checkpoint-minutes at least 0")
-    share_compilations()
+    from mbdp.experiments.compilation_cache import share_compilations
+
+    share_compilations()  # before anything is compiled, because JAX looks for a cache only once
     from mbdp.api import MBDP
     from mbdp.experiments.run import new_run_directory, train
     from mbdp.storage.files import locked
@@ -92,15 +93,6 @@ def run(args: argparse.Namespace) -> None:
             quiet=args.quiet,
         )
     print(f"done: policy, metrics and {folder / 'learning_curve.png'}; next: mbdp evaluate {folder}", flush=True)
-
-
-def share_compilations() -> None:
-    """Let runs share what XLA has compiled, in the user's cache folder."""
-    import jax
-
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mbdp" / "compiled"
-    jax.config.update("jax_compilation_cache_dir", str(cache))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def _shown(default: Any) -> str:

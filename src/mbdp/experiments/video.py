@@ -12,15 +12,13 @@ def film(policy: Policy, file: Path, *, seed: int) -> None:
     if file.suffix.lower() != ".gif":
         raise BadInput(f"--video writes a GIF: {file} must end in .gif")
     os.environ.setdefault("MUJOCO_GL", "egl")
-    import gymnasium
     import numpy as np
     from PIL import Image
 
-    from mbdp.envs.tasks import task_of
+    from mbdp.envs.tasks import make
 
-    options = task_of(policy.env).options if policy.env.endswith("-v5") else {}
     try:
-        env = gymnasium.make(policy.env, render_mode="rgb_array", **options)
+        env = make(policy.env, render_mode="rgb_array")
         frames: list[Image.Image] = []
         observation, over = env.reset(seed=seed)[0], False
         while not over and len(frames) < 500:

@@ -9,14 +9,13 @@ import gymnasium
 import numpy as np
 
 from mbdp.envs.rules import Rules, rules_of
-from mbdp.envs.tasks import spec_of
+from mbdp.envs.tasks import EnvMaker, spec_of
 from mbdp.robustness.axes import DISTURBANCES
 from mbdp.robustness.perturb import perturb
 from mbdp.robustness.stepping import AllTogether, OneByOne, Stepper, repeats_gymnasium, unchecked
 from mbdp.types import BadInput
 
 BatchPolicy = Callable[[np.ndarray], np.ndarray]  # observations (n, obs) to actions (n, act)
-EnvMaker = Callable[[], gymnasium.Env]
 MAX_STEPS = 100_000
 
 
@@ -27,7 +26,7 @@ class Job(NamedTuple):
     seed: int
 
 
-class Outcome(NamedTuple):
+class EpisodeResult(NamedTuple):
     """How an episode went; `diverged` if the simulation became unstable, and then the return is that until there."""
 
     total: float
@@ -61,9 +60,9 @@ def run_episodes(
     jobs: Sequence[Job],
     batch: int,
     finished: Callable[[], None] = lambda: None,
-) -> list[Outcome]:
-    """The outcome of every job, `batch` of them at a time; `finished` is called after each."""
-    outcomes: list[Outcome | None] = [None] * len(jobs)
+) -> list[EpisodeResult]:
+    """The result of every job, `batch` of them at a time; `finished` is called after each."""
+    results: list[EpisodeResult | None] = [None] * len(jobs)
     waiting = deque(enumerate(jobs))
     lanes = worlds.take(min(batch, len(jobs)))
     inside_only = not any(axis in DISTURBANCES for job in jobs for axis in job.coefficients)
@@ -101,13 +100,13 @@ def run_episodes(
         lengths[active] += 1
         ended = step.over | diverged
         for lane, unstable in [(active[i], bool(diverged[i])) for i in np.flatnonzero(ended)]:
-            outcomes[running[lane]] = Outcome(float(totals[lane]), int(lengths[lane]), unstable)
+            results[running[lane]] = EpisodeResult(float(totals[lane]), int(lengths[lane]), unstable)
             finished()
             if not start(lane):
                 active.remove(lane)
         if lengths.max() >= MAX_STEPS:
             raise BadInput(f"an episode was still going on after {MAX_STEPS} steps: give the environment a time limit")
-    return [outcome for outcome in outcomes if outcome is not None]
+    return [result for result in results if result is not None]
 
 
 def act(policy: BatchPolicy, observations: np.ndarray, action_size: int) -> np.ndarray:

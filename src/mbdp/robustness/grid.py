@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from mbdp.envs import tasks
+from mbdp.envs.tasks import EnvMaker
 from mbdp.robustness.axes import check_value
-from mbdp.robustness.episodes import BatchPolicy, EnvMaker, Job, act
+from mbdp.robustness.episodes import BatchPolicy, Job, act
 from mbdp.robustness.perturb import perturb
-from mbdp.robustness.processes import Progress, one_line, run_all
+from mbdp.robustness.processes import Report, one_line, run_all
 from mbdp.types import BadInput
 
 BATCH = 64
@@ -58,7 +59,7 @@ def evaluate_grids(
     *,
     workers: int = 1,
     batch: int = BATCH,
-    progress: Progress = lambda done, total: None,
+    progress: Report = lambda done, total: None,
 ) -> list[Grid]:
     """One grid per policy: callables on a batch of observations, or agents with SB3's `predict`.
 
@@ -75,9 +76,9 @@ def evaluate_grids(
     cells = [dict(zip(checked, values, strict=True)) for values in itertools.product(*checked.values())]
     name = _try_out(callables, make, cells[0], batch)
     jobs = [Job(cell, int(seed) + episode) for cell in cells for episode in range(episodes)]
-    outcomes = run_all(callables, make, jobs, batch, workers, progress)
+    results = run_all(callables, make, jobs, batch, workers, progress)
     shape = (*map(len, checked.values()), episodes)
-    columns = [[np.array(column).reshape(shape) for column in zip(*rows, strict=True)] for rows in outcomes]
+    columns = [[np.array(column).reshape(shape) for column in zip(*rows, strict=True)] for rows in results]
     return [Grid(checked, returns, lengths, diverged, name, int(seed)) for returns, lengths, diverged in columns]
 
 

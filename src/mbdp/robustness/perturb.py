@@ -13,11 +13,11 @@ import gymnasium
 import mujoco
 import numpy as np
 
-from mbdp.envs.rules import UNSTABLE
+from mbdp.envs.simulator import UNSTABLE
 from mbdp.robustness.axes import DISTURBANCES, check_coefficients
 from mbdp.robustness.contact import CONTACT_COLUMNS, effective_friction, live_friction
 from mbdp.robustness.disturb import Disturbed
-from mbdp.robustness.physics import FIELDS, NOMINAL, SCALED, Fields, Nominal, nominal_of, read_fields, write_fields
+from mbdp.robustness.physics import FIELDS, NOMINAL, SCALED, ModelFields, Nominal, nominal_of, read_fields, write_fields
 from mbdp.types import BadInput
 
 
@@ -40,7 +40,9 @@ def perturb(env: gymnasium.Env, coefficients: Mapping[str, float]) -> gymnasium.
 class PerturbedPhysics(gymnasium.Wrapper):
     """A MuJoCo environment with scaled physics; copies and pickles carry the perturbation."""
 
-    def __init__(self, env: gymnasium.Env, coefficients: Mapping[str, float], fields: Fields | None = None) -> None:
+    def __init__(
+        self, env: gymnasium.Env, coefficients: Mapping[str, float], fields: ModelFields | None = None
+    ) -> None:
         super().__init__(env)
         self.coefficients = check_coefficients(coefficients)
         model = mujoco_of(env)[0]
@@ -114,7 +116,7 @@ def root_body(model: mujoco.MjModel) -> int:
     return next((names.index(name) for name in ("torso", "pole") if name in names), moving[0])
 
 
-def _scaled(model: mujoco.MjModel, nominal: Nominal, coefficients: Mapping[str, float]) -> Fields:
+def _scaled(model: mujoco.MjModel, nominal: Nominal, coefficients: Mapping[str, float]) -> ModelFields:
     """The fields that the perturbed model shall have; BadInput for an axis that could not have any effect."""
     target = {name: field.copy() for name, field in nominal.fields.items()}
     seen: dict[int, str] = {}

@@ -8,7 +8,7 @@ import numpy as np
 
 from mbdp.robustness.contact import effective_friction, rubbing_pairs
 
-Fields = dict[str, np.ndarray]
+ModelFields = dict[str, np.ndarray]
 SCALED = {
     "friction": ("geom_friction", "pair_friction"),
     "damping": ("dof_damping", "dof_dampingpoly"),
@@ -23,14 +23,14 @@ NOMINAL = "_nominal_physics"  # where an environment keeps what it is nominally,
 class Nominal:
     """A model as it came, with what is derived from it once."""
 
-    fields: Fields
+    fields: ModelFields
     pairs: np.ndarray  # of geoms that can rub against each other, (k, 2)
     friction: np.ndarray  # between them, (k, 3)
     inertia: float  # mean over the degrees of freedom
     scratch: mujoco.MjData
 
 
-def nominal_of(core: Any, fields: Fields | None = None) -> Nominal:
+def nominal_of(core: Any, fields: ModelFields | None = None) -> Nominal:
     """What the environment `core` is nominally: as first seen, or `fields` if they are known from elsewhere."""
     if not hasattr(core, NOMINAL):
         scratch = mujoco.MjData(core.model)
@@ -42,13 +42,13 @@ def nominal_of(core: Any, fields: Fields | None = None) -> Nominal:
     return getattr(core, NOMINAL)
 
 
-def read_fields(model: mujoco.MjModel) -> Fields:
+def read_fields(model: mujoco.MjModel) -> ModelFields:
     """Copies of all fields that perturbations change."""
     fields = {name: np.array(getattr(model, name, np.zeros(0))) for name in FIELDS if name != "gravity"}
     return fields | {"gravity": np.array(model.opt.gravity), "meaninertia": np.array(model.stat.meaninertia)}
 
 
-def write_fields(model: mujoco.MjModel, fields: Fields, scratch: mujoco.MjData) -> None:
+def write_fields(model: mujoco.MjModel, fields: ModelFields, scratch: mujoco.MjData) -> None:
     """Give the model these fields, and the constants that follow from them."""
     for name in FIELDS:
         if fields[name].size:

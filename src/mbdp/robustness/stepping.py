@@ -12,7 +12,8 @@ import mujoco
 import numpy as np
 from gymnasium.wrappers import PassiveEnvChecker, TimeLimit
 
-from mbdp.envs.rules import UNSTABLE, Fields, Rules
+from mbdp.envs.rules import Fields, Rules
+from mbdp.envs.simulator import UNSTABLE
 
 
 class Step(NamedTuple):

@@ -1,10 +1,11 @@
 """Files that are there whole or not at all, and a folder that one process at a time writes to."""
 
-import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+from filelock import lock_descriptor
 
 from mbdp.types import BadInput
 
@@ -27,7 +28,13 @@ def replace_file(file: Path, content: bytes) -> None:
 
 def sync(path: Path) -> None:
     """Return when a file's content, or a folder's list of names, has reached the disk."""
-    opened = os.open(path, os.O_RDONLY)
+    folder = path.is_dir()
+    try:
+        opened = os.open(path, os.O_RDONLY if folder else os.O_RDWR)  # Windows flushes only what may be written
+    except PermissionError:
+        if folder:  # Windows opens none, and keeps its lists of names by itself
+            return
+        raise
     try:
         os.fsync(opened)
     finally:
@@ -43,19 +50,18 @@ def remove_partials(folder: Path) -> None:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from writing to a folder; the system releases the lock of a process that has died."""
-    try:
-        stream = (folder / ".lock").open("a+")
-    except OSError as error:
-        raise BadInput(f"{folder} cannot be written to ({error.strerror})") from None
-    with stream:
+    pid = folder / ".pid"  # beside the lock, because on Windows nobody else can read a file that is locked
+    with ExitStack() as stack:
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            stream.seek(0)
-            raise BadInput(f"{folder} is in use by another process (pid {stream.read().strip() or '?'})") from None
-        stream.truncate(0)
-        stream.write(str(os.getpid()))
-        stream.flush()
+            stream = stack.enter_context((folder / ".lock").open("a"))
+            free = lock_descriptor(stream.fileno(), blocking=False)
+            if free:
+                pid.write_text(str(os.getpid()))
+        except OSError as error:
+            raise BadInput(f"{folder} cannot be written to ({error.strerror})") from None
+        if not free:
+            holder = pid.read_text() if pid.exists() else ""
+            raise BadInput(f"{folder} is in use by another process (pid {holder or '?'})")
         yield
 
 

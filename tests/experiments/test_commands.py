@@ -130,6 +130,26 @@ def test_help_explains_itself(arguments):
     assert "mbdp" in done.stdout
 
 
+HELP = """
+import sys
+from mbdp.experiments.cli import main
+try:
+    main([*sys.argv[1:], "--help"])
+except SystemExit as end:
+    assert not end.code
+heavy = {"jax", "gymnasium", "mujoco", "matplotlib", "scipy"} & set(sys.modules)
+assert not heavy, f"--help imports {sorted(heavy)}"
+"""
+
+
+# All but `train`, whose options are fields of configurations that stand beside their loops.
+@pytest.mark.parametrize("command", [[], ["resume"], ["evaluate"], ["robustness"]])
+def test_help_imports_neither_learner_nor_simulator(command):
+    done = subprocess.run([sys.executable, "-c", HELP, *command], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "usage: mbdp" in done.stdout
+
+
 def test_an_interrupted_run_ends_with_130_and_a_checkpoint(tmp_path):
     command = [sys.executable, "-m", "mbdp.experiments.cli", *TRAIN, "--steps", "100000", "--out", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:

@@ -56,9 +56,8 @@ def test_rows_are_independent_with_the_linear_algebra_of_other_processors(kernel
 
 def run_elsewhere(kernel, threads):
     """Bytes of many actions in a process of its own, where OpenBLAS is told which processor it runs on."""
-    code = (
-        "import tests.test_policy as t; [t.assert_rows_are_independent(s) for s in [(11, 256, 256, 3), (4, 100, 1)]];"
-    )
+    code = "import tests.policies.test_policy as t;"
+    code += "[t.assert_rows_are_independent(s) for s in [(11, 256, 256, 3), (4, 100, 1)]];"
     code += "import numpy as np; x = np.random.default_rng(0).normal(size=(30, 11));"
     code += "print(t.make_policy((11, 512, 512, 3))(x).tobytes().hex())"
     environment = os.environ | {"OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": threads}

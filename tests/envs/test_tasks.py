@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
@@ -21,6 +24,7 @@ SIZES = {
     "Pendulum-v1": (3, 1),
     "mbdp/PointMass-v0": (2, 1),
 }
+ENDLESS = {"HalfCheetah", "Swimmer", "Reacher", "Pendulum"}  # only a time limit ends their episodes
 
 
 def test_every_task_is_in_this_suite():
@@ -34,21 +38,24 @@ def test_sizes_are_those_of_the_literature(env_id):
 
 @pytest.mark.parametrize("env_id", SIZES)
 def test_the_termination_rule_agrees_with_the_real_environment(env_id):
-    env = make(env_id)
-    env.action_space.seed(0)
-    real, following = [], []
+    env, rng = make(env_id), np.random.default_rng(0)
+    low, high = env.action_space.low, env.action_space.high
+    steps, terminated_at = [], []
     for episode in range(8):
-        env.reset(seed=episode)
-        for _ in range(150):
-            observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
-            real.append(terminated)
-            following.append(observation)
-            if terminated or truncated:
-                break
+        observation, over = env.reset(seed=episode)[0], False
+        while not over and len(steps) < 150 * (episode + 1):
+            # One extreme action after another, each held for a while: noise alone rarely moves the point mass far.
+            if len(steps) % 10 == 0:
+                action = np.where(rng.random(low.shape) < 0.5, low, high)
+            following, _, terminated, truncated, _ = env.step(action)
+            steps.append((observation, action, following))
+            terminated_at.append(terminated)
+            observation, over = following, terminated or truncated
     rule = task_of(env_id).termination
     assert rule is not None
-    states = np.array(following, np.float32)
-    np.testing.assert_array_equal(np.asarray(rule(states, None, states)), real)
+    observations, actions, followings = (np.array(column, np.float32) for column in zip(*steps, strict=True))
+    np.testing.assert_array_equal(np.asarray(rule(observations, actions, followings)), terminated_at)
+    assert any(terminated_at) == (env_id.rpartition("-v")[0] not in ENDLESS)
 
 
 @pytest.mark.parametrize("env_id", ["Hopper-v5", "Walker2d-v5", "Ant-v5", "InvertedPendulum-v5"])
@@ -92,3 +99,39 @@ def test_unbounded_actions_are_refused():
     env.observation_space = gymnasium.spaces.Box(0, 1, (1,))
     with pytest.raises(BadInput, match="finite bounds"):
         spec_of(env)
+
+
+QUIET = """
+import mujoco
+from mbdp.envs.tasks import make
+make("HalfCheetah-v5").reset(seed=0)
+assert mujoco.get_mju_user_warning() is None
+"""
+LOUD = """
+import gymnasium, mujoco
+from mbdp.envs.tasks import make
+class Noisy(gymnasium.Env):
+    def __init__(self):
+        ball = "<body><freejoint/><geom size='1'/></body>"
+        model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{ball}</worldbody></mujoco>")
+        data = mujoco.MjData(model)
+        data.qpos[0] = float("nan")
+        mujoco.mj_step(model, data)
+gymnasium.register("Noisy-v0", Noisy)
+make("Noisy-v0", disable_env_checker=True)
+"""
+
+
+def run_in(folder, code):
+    """What a program of its own prints while standing in a folder."""
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+def test_making_the_half_cheetah_prints_nothing_and_leaves_no_log_file(tmp_path):
+    assert run_in(tmp_path, QUIET) == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_warnings_of_mujoco_are_shown(tmp_path):
+    assert "WARNING: Nan, Inf or huge value in QPOS" in run_in(tmp_path, LOUD)

@@ -11,8 +11,8 @@ from mbdp.envs.tasks import make, spec_of
 from mbdp.robustness import evaluate_grid, evaluate_grids
 from mbdp.robustness.perturb import perturb
 from mbdp.types import BadInput
-from tests.test_policy import make_policy
-from tests.test_stepping import IDS
+from tests.policies.test_policy import make_policy
+from tests.robustness.test_stepping import IDS
 
 AXES = {"mass": [0.8, 1.0, 1.3], "friction": [0.5, 1.0]}
 
@@ -204,7 +204,7 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from mbdp.robustness import evaluate_grid\n"
-        "from tests.test_robustness import linear\n"
+        "from tests.robustness.test_grid import linear\n"
         "evaluate_grid(linear, 'HalfCheetah-v5', {'mass': [1.0]}, episodes=1, workers=2)\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}

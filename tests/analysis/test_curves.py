@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -36,3 +38,29 @@ def test_curves_of_several_seeds_are_drawn(tmp_path, window):
     runs = [run_with(tmp_path / f"Task_{seed}", [1.0, 2.0, 3.0 + seed]) for seed in range(2)]
     draw_curves(runs, tmp_path / "curves.png", labels=["one", "one"], window=window)
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+DRAW = """
+import sys
+from pathlib import Path
+import matplotlib
+matplotlib.use("svg")  # a choice of the user's, and neither our own nor the default
+before = dict(matplotlib.rcParams)
+import numpy as np
+from mbdp.analysis.curves import draw_curves
+from mbdp.analysis.heatmap import draw_grid
+folder = Path(sys.argv[1])
+draw_curves([folder], folder / "curves.png")
+for axes in ({"mass": [0.5, 1.0]}, {"mass": [0.5, 1.0], "friction": [1.0, 2.0]}):
+    returns = np.arange(2.0 * 2 ** len(axes)).reshape(1, *[2] * len(axes), 2)
+    draw_grid({"one": returns}, axes, dict.fromkeys(axes, 1.0), folder / f"{len(axes)}.png", "Task", "zero-shot")
+assert dict(matplotlib.rcParams) == before
+assert matplotlib.get_backend() == "svg"
+assert "matplotlib.pyplot" not in sys.modules
+"""
+
+
+def test_drawing_leaves_the_users_backend_and_settings_of_matplotlib_alone(tmp_path):
+    run = run_with(tmp_path / "Task_0", [1.0, 2.0])
+    subprocess.run([sys.executable, "-c", DRAW, str(run)], check=True)
+    assert all((run / name).read_bytes().startswith(b"\x89PNG") for name in ("curves.png", "1.png", "2.png"))
