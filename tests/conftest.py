@@ -47,7 +47,7 @@ TINY_SLBO = _OF_ALL | {
 
 def tiny(algo: str = "mbdp", env_id: str = POINT_MASS, **settings: object) -> Config:
     own = {} if algo == "mbpo" or algo == "sac" else WITHOUT_EXPANSION
-    return replace(preset(algo, env_id), **(own | TINY | settings))  # type: ignore[arg-type]
+    return replace(preset(algo, env_id), **(own | TINY | settings))
 
 
 def tiny_expanding(algo: str = "mbdp", **settings: object) -> Config:

@@ -14,9 +14,10 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 # Lowest first. A module imports from its own layer and from those below; a package stands for all that is in it.
 LAYERS = (
-    ("types", "dropout", "parallel", "interruption", "compiling", "storage.files"),
-    ("policies", "theory"),
+    ("types", "dropout", "parallel", "interruption", "compiling", "storage.files", "streams"),
+    ("policies", "theory", "plans"),
     ("networks", "models", "agents", "replay", "rollout", "envs"),
+    ("termination",),
     ("config",),
     ("algorithm",),
     ("baselines",),

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from mbdp.agents import expansion, sac
-from mbdp.agents.expansion import Path, Plan, imagine, kept_share, soft_return
+from mbdp.agents.expansion import TrainingPath, imagine, kept_share, soft_return
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble, Scaling
+from mbdp.plans import Shape, TrainingRollout
 from mbdp.types import Spec
 
 SPEC = Spec(1, 1)
@@ -23,8 +24,8 @@ def never(observation, action, following):
     return jnp.zeros(following.shape[:-1], bool)
 
 
-def plan(**changes: Any) -> Plan:
-    usual = Plan(
+def plan(**changes: Any) -> TrainingRollout:
+    usual = TrainingRollout(
         steps=3,
         siblings=1,
         alpha=0.0,
@@ -54,10 +55,8 @@ def linear(members: int = 2, pay: Any = 0.0, logit: float = -50.0) -> Ensemble:
 
 def actor(gain: float, log_std: float = -20.0) -> Any:
     """A linear policy a = tanh(gain s + noise): with a small gain times state, nearly a = gain s."""
-    made = sac.create(SPEC, sac.Shape(width=1, depth=0), key=KEY).actor
-    return eqx.tree_at(
-        lambda n: (n.weights, n.biases), made, ([jnp.array([[gain, 0.0]])], [jnp.array([0.0, log_std])])
-    )
+    made = sac.create(SPEC, Shape(width=1, depth=0), key=KEY).actor
+    return eqx.tree_at(lambda n: (n.weights, n.biases), made, ([jnp.array([[gain, 0.0]])], [jnp.array([0.0, log_std])]))
 
 
 def test_a_path_is_the_linear_system():
@@ -90,7 +89,7 @@ def test_the_gradient_through_the_model_is_that_of_the_closed_form():
 
 
 def test_a_soft_return_worked_by_hand():
-    path = Path(
+    path = TrainingPath(
         reward=jnp.array([[1.0], [2.0]]),
         log_probability=jnp.array([[0.1], [0.2], [0.3]]),
         alive=jnp.array([[1.0], [1.0], [1.0]]),
@@ -102,7 +101,9 @@ def test_a_soft_return_worked_by_hand():
 
 
 def test_nothing_counts_after_the_end():
-    path = Path(jnp.array([[1.0], [2.0]]), jnp.zeros((3, 1)), jnp.array([[1.0], [0.0], [0.0]]), (KEY, KEY), (KEY, KEY))
+    path = TrainingPath(
+        jnp.array([[1.0], [2.0]]), jnp.zeros((3, 1)), jnp.array([[1.0], [0.0], [0.0]]), (KEY, KEY), (KEY, KEY)
+    )
     np.testing.assert_allclose(soft_return(path, jnp.array([10.0]), jnp.asarray(0.5), 0.9), [1.0])
 
 
@@ -183,7 +184,7 @@ def test_the_actors_gradient_passes_through_the_kept_returns_only():
 
 def trained(updates: int, **changes: Any) -> expansion.Agent:
     own = plan(learning_rate=3e-3, discount=0.5, tau=0.05, **changes)
-    shape = sac.Shape(16, 2, activation="silu", layer_norm=True, normalised_inputs=True, learning_rate=3e-3)
+    shape = Shape(16, 2, activation="silu", layer_norm=True, normalised_inputs=True, learning_rate=3e-3)
     agent = expansion.create(SPEC, shape, key=KEY)
     starts = jax.random.normal(KEY, (updates, 32 // own.siblings, 1))
     return expansion.update(agent, linear(members=4, pay=[-1, 0, 1, 2]), starts, plan=own, new_share=1.0, key=KEY)[0]
@@ -202,6 +203,6 @@ def test_dropping_the_highest_returns_lowers_what_critics_expect():
 
 
 def test_a_fresh_agent_says_the_middle_of_the_bounds():
-    agent = expansion.create(SPEC, sac.Shape(16, 2), key=KEY)
+    agent = expansion.create(SPEC, Shape(16, 2), key=KEY)
     agent = eqx.tree_at(lambda a: a.bounds, agent, jnp.array([-10.0, 30.0]))
     np.testing.assert_allclose(expansion.value(agent, jnp.ones((3, 1)), jnp.ones((3, 1))), 10.0)

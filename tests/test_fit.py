@@ -4,7 +4,8 @@ import pytest
 
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble
-from mbdp.models.fit import Budget, Score, create_optimiser, fit, scaling_of, score, split
+from mbdp.models.fit import Score, create_optimiser, fit, scaling_of, score, split
+from mbdp.plans import Budget
 from mbdp.replay import Replay
 from tests.conftest import compilations, linear_system
 

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbdp.agents.sac import Shape
 from mbdp.agents.sac import create as create_agent
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble, Member, Scaling
+from mbdp.plans import Plan, Shape
 from mbdp.replay import unpack
-from mbdp.rollout import Imagined, Plan, rollout, surviving_rows
+from mbdp.rollout import Imagined, rollout, surviving_rows
 from mbdp.types import Spec, Transition
 from tests.conftest import compilations
 

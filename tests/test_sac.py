@@ -10,6 +10,7 @@ from scipy import integrate, stats
 
 from mbdp.agents import sac
 from mbdp.networks import MLP
+from mbdp.plans import Shape
 from mbdp.replay import pack, unpack
 from mbdp.types import Spec, Transition
 
@@ -24,7 +25,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def agent(*, temperature: float = 1e-6, layer_norm: bool = False) -> sac.Agent:
-    shape = sac.Shape(16, 2, layer_norm=layer_norm, learning_rate=3e-3, temperature=temperature)
+    shape = Shape(16, 2, layer_norm=layer_norm, learning_rate=3e-3, temperature=temperature)
     return sac.create(SPEC, shape, key=jax.random.key(0))
 
 

@@ -91,7 +91,7 @@ def test_the_model_learns_a_linear_system_over_two_steps():
     assert float(last) < 0.2 * float(first)
 
 
-def imagined(starts: jax.Array, longest: int | None = None, threshold: float = 0.5) -> slbo.Path:
+def imagined(starts: jax.Array, longest: int | None = None, threshold: float = 0.5) -> slbo.ImaginedPath:
     agent = trpo.create(SPEC, width=8, depth=1, value_width=8, value_learning_rate=1e-3, key=jax.random.key(0))
     ends_sometimes = lambda observation, action, following: action[..., 0] > threshold  # noqa: E731
     key = jax.random.key(1)

@@ -14,7 +14,8 @@ from mbdp.dropout import model_dropout
 from mbdp.envs.interact import Outcome, World
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble
-from mbdp.models.fit import Budget, create_optimiser, fit, replaced
+from mbdp.models.fit import create_optimiser, fit, replaced
+from mbdp.plans import Budget
 from mbdp.replay import Replay, mixed_minibatches, unpack
 from mbdp.rollout import Imagined, rollout, surviving_rows
 from mbdp.streams import generator, key

@@ -5,12 +5,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from mbdp.agents.expansion import Plan as TrainingRollout
-from mbdp.agents.sac import Shape
 from mbdp.envs.tasks import task_of
-from mbdp.models.ensemble import NoisePer
-from mbdp.models.fit import BiasName, Budget
-from mbdp.rollout import LARGEST_BLOCK, Group, MemberPer, Plan
+from mbdp.plans import (
+    LARGEST_BLOCK,
+    Activation,
+    BiasName,
+    Budget,
+    Group,
+    MemberPer,
+    NoisePer,
+    Plan,
+    Shape,
+    TrainingRollout,
+)
 from mbdp.types import BadInput, Spec, Termination
 
 SMALLEST_BLOCK = 1_000  # rows; in smaller blocks calling costs more than computing
@@ -83,9 +90,6 @@ class Common:
 def _kept(members: int, beta: float) -> int:
     """How many `model_dropout` keeps."""
     return max(1, round((1 - beta) * members))
-
-
-Activation = Literal["relu", "silu"]
 
 
 @dataclass(frozen=True)
@@ -170,16 +174,16 @@ class Config(Common):
             raise BadInput("member-per must be row where group is members, which imagines every row in every member")
         if self.group == "returns" and self.imagines and not self.expansion:
             raise BadInput("group must be state, members, batch or trajectory where expansion is 0; it is 'returns'")
-        if not self.alpha:
+        if not self.alpha or self.group == "batch":
             return
-        size = self.members_kept if self.group == "members" else self.samples_per_state
-        if self.group == "batch":
-            return
-        source = f"beta keeps of {self.members} members" if self.group == "members" else "samples-per-state is"
+        name, size = "samples-per-state", self.samples_per_state
+        if self.group == "members":
+            name, size = "members kept", self.members_kept
         if size < 2:
-            raise BadInput(f"alpha={self.alpha:g} has nothing to compare in a group of {size}, which {source}")
+            raise BadInput(f"{name} must be at least 2 for alpha={self.alpha:g} to compare them; it is {size}")
         if self.alpha > 1 - 1 / size:
-            raise BadInput(f"alpha must be at most {1 - 1 / size:.3g} in groups of {size}, which {source}")
+            most = f"{1 - 1 / size:.3g} in groups of {size} ({name})"
+            raise BadInput(f"alpha must be at most {most}; it is {self.alpha:g}")
 
     def _check_updates(self) -> None:
         if self.expansion and not self.imagines:
@@ -312,7 +316,7 @@ Preference = Literal["balanced", "robust", "efficient"]
 # Section 3.3.3: more alpha and less beta for robustness, the reverse for efficiency.
 PREFERENCES: dict[str, dict[str, float]] = {
     "balanced": {"alpha": 0.2, "beta": 0.2},
-    "robust": {"alpha": 0.4, "beta": 0.2},
+    "robust": {"alpha": 0.4, "beta": 0.0},
     "efficient": {"alpha": 0.1, "beta": 0.4},
 }
 
@@ -347,6 +351,7 @@ MBPO: dict[str, Any] = {
     "members": 7,
     "group": "state",  # with one sample per state: no grouping at all
     "samples_per_state": 1,
+    "member_per": "row",
     "bias": "mse",
 }
 FAMILY: dict[str, dict[str, Any]] = {

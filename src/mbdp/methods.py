@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from mbdp import algorithm, config
 from mbdp.agents import ddpg, sac, trpo
 from mbdp.algorithm import Learner, Progress
-from mbdp.baselines import slbo, steve
+from mbdp.baselines import slbo, slbo_config, steve, steve_config
 from mbdp.config import Common
 
 
@@ -24,8 +24,8 @@ class Method(NamedTuple):
 
 _MBDP = Method(config.Config, config.preset, algorithm.create, algorithm.mbdp, sac, algorithm.value)
 METHODS = dict.fromkeys(config.FAMILY, _MBDP) | {
-    "steve": Method(steve.Config, steve.preset, steve.create, steve.steve, ddpg, steve.value),
-    "slbo": Method(slbo.Config, slbo.preset, slbo.create, slbo.slbo, trpo, slbo.value),
+    "steve": Method(steve_config.Config, steve_config.preset, steve.create, steve.steve, ddpg, steve.value),
+    "slbo": Method(slbo_config.Config, slbo_config.preset, slbo.create, slbo.slbo, trpo, slbo.value),
 }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +13,9 @@ from mbdp.dropout import rollout_dropout
 from mbdp.models.ensemble import Ensemble, Normal, predict, sample
 from mbdp.networks import MLP
 from mbdp.parallel import side_by_side
+from mbdp.plans import Plan
 from mbdp.replay import pack, unpack
 from mbdp.types import Array, Spec, Termination, Transition
-
-Group = Literal["state", "members", "batch", "trajectory", "returns"]
-MemberPer = Literal["step", "row"]
-LARGEST_BLOCK = 25_000  # rows that are imagined at once; in larger ones products gain little more
 
 
 class Imagined(NamedTuple):
@@ -40,17 +37,6 @@ class Noise(NamedTuple):
     of_policy: Array  # the same, of one sample where all have one action
     order: Array  # of the rows, where each member takes an equal share of them
     rounding: Array  # of each state, see `rollout_dropout`
-
-
-class Plan(NamedTuple):
-    """How to imagine. Grouped by `returns`, dropout has its place in the updates, and all of `d_model` is kept."""
-
-    group: Group
-    alpha: float
-    samples: int
-    member_per: MemberPer
-    termination: Termination | None
-    block: int = LARGEST_BLOCK
 
 
 def rollout(model: Ensemble, actor: MLP, starts: np.ndarray, *, horizon: int, plan: Plan, key: jax.Array) -> Imagined:

@@ -24,7 +24,8 @@ from mbdp.agents.sac import Critics, q_values, squash
 from mbdp.dropout import rollout_dropout
 from mbdp.models.ensemble import Ensemble, Normal, predict, sample
 from mbdp.networks import MLP
-from mbdp.types import Spec, Termination
+from mbdp.plans import Shape, TrainingRollout
+from mbdp.types import Spec
 
 BOUND_QUANTILES = (0.01, 0.99)  # of the soft rewards, which bound what critics may say
 
@@ -35,21 +36,7 @@ class Agent(sac.Agent):
     bounds: jax.Array
 
 
-class Plan(NamedTuple):
-    """How to make a training rollout and what to learn from it."""
-
-    steps: int  # H
-    siblings: int  # returns of each (s, a) that dropout compares
-    alpha: float
-    member_per_row: bool  # without siblings: each member takes a share of the rows, or one member takes all
-    termination: Termination | None
-    discount: float
-    tau: float
-    target_entropy: float
-    learning_rate: float
-
-
-class Path(NamedTuple):
+class TrainingPath(NamedTuple):
     """A training rollout of n rows: rewards (H, n), log pi and the probability of being alive (H + 1, n)."""
 
     reward: jax.Array
@@ -59,7 +46,7 @@ class Path(NamedTuple):
     last: tuple[jax.Array, jax.Array]
 
 
-def create(spec: Spec, shape: sac.Shape, *, key: jax.Array) -> Agent:
+def create(spec: Spec, shape: Shape, *, key: jax.Array) -> Agent:
     """A fresh agent; its critics say the middle of their bounds, because their last layers are zero."""
     agent = sac.create(spec, shape, key=key)
     critic = tuple(eqx.tree_at(lambda n: n.weights[-1], one, jnp.zeros_like(one.weights[-1])) for one in agent.critic)
@@ -74,7 +61,7 @@ def value(agent: Agent, observation: jax.Array, action: jax.Array) -> jax.Array:
 
 @partial(jax.jit, static_argnames="plan")
 def update(
-    agent: Agent, model: Ensemble, starts: jax.Array, *, plan: Plan, new_share: float, key: jax.Array
+    agent: Agent, model: Ensemble, starts: jax.Array, *, plan: TrainingRollout, new_share: float, key: jax.Array
 ) -> tuple[Agent, dict[str, jax.Array]]:
     """An update for each minibatch of start states (update, row, observation); the metrics are means over them."""
     adam = optax.adam(plan.learning_rate)
@@ -116,7 +103,7 @@ Learned = tuple[jax.Array, tuple[jax.Array, jax.Array], jax.Array, dict[str, jax
 
 
 def _loss(
-    actor: MLP, agent: Agent, model: Ensemble, starts: jax.Array, plan: Plan, key: jax.Array
+    actor: MLP, agent: Agent, model: Ensemble, starts: jax.Array, plan: TrainingRollout, key: jax.Array
 ) -> tuple[jax.Array, Learned]:
     """Minus the actor's mean soft return; beside it the critics' targets, where they hold, and the soft rewards."""
     key_path, key_pair, key_rounding = jax.random.split(key, 3)
@@ -142,7 +129,7 @@ def _loss(
     return -jnp.mean(climbed), jax.lax.stop_gradient((target, first, soft_reward, metrics))
 
 
-def imagine(actor: MLP, model: Ensemble, starts: jax.Array, plan: Plan, *, key: jax.Array) -> Path:
+def imagine(actor: MLP, model: Ensemble, starts: jax.Array, plan: TrainingRollout, *, key: jax.Array) -> TrainingPath:
     """H steps from each start, `plan.siblings` times: the first action is shared, members and noise are not.
 
     A known end of an episode is sharp and has no gradient; a learned one counts with its probability and has one.
@@ -170,10 +157,10 @@ def imagine(actor: MLP, model: Ensemble, starts: jax.Array, plan: Plan, *, key: 
         lives.append(alive)
         observation = following
     reward, log_probability, alive = map(jnp.stack, (rewards, log_probabilities, lives))
-    return Path(reward, log_probability, alive, first, (observation, action))
+    return TrainingPath(reward, log_probability, alive, first, (observation, action))
 
 
-def soft_return(path: Path, end: jax.Array, temperature: jax.Array, discount: float) -> jax.Array:
+def soft_return(path: TrainingPath, end: jax.Array, temperature: jax.Array, discount: float) -> jax.Array:
     """G of each row, where `end` is what critics say of the last state and action."""
     weight = discount ** jnp.arange(len(path.alive))[:, None] * path.alive
     gained = jnp.concatenate([path.reward, end[None]]) - temperature * path.log_probability
@@ -186,7 +173,9 @@ def kept_share(returns: jax.Array, alpha: float, rounding: jax.Array) -> jax.Arr
     return kept / jnp.maximum(jnp.sum(kept, axis=0), 1)
 
 
-def _predict(model: Ensemble, observation: jax.Array, action: jax.Array, plan: Plan, *, key: jax.Array) -> Normal:
+def _predict(
+    model: Ensemble, observation: jax.Array, action: jax.Array, plan: TrainingRollout, *, key: jax.Array
+) -> Normal:
     """One step of all rows: each sibling, or each share of the rows, in a member of its own, drawn anew every step."""
     order = jax.random.permutation(key, len(model))
     shares = plan.siblings if plan.siblings > 1 else len(model) if plan.member_per_row else 1
@@ -211,7 +200,7 @@ def _bounded_q(critic: Critics, bounds: jax.Array, observation: jax.Array, actio
     return (high + low) / 2 + (high - low) / 2 * q_values(critic, observation, action)
 
 
-def _followed(bounds: jax.Array, soft_reward: jax.Array, plan: Plan) -> jax.Array:
+def _followed(bounds: jax.Array, soft_reward: jax.Array, plan: TrainingRollout) -> jax.Array:
     """Bounds on returns, as slow as the target critics: quantiles of the soft reward, for ever."""
     fresh = jnp.quantile(soft_reward, jnp.array(BOUND_QUANTILES)) / (1 - plan.discount)
     return jnp.where(bounds[0] == bounds[1], fresh, bounds + plan.tau * (fresh - bounds))

@@ -2,7 +2,7 @@
 
 import dataclasses
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,6 +12,7 @@ import optax
 
 from mbdp import networks
 from mbdp.networks import MLP, fan_in_uniform, on_host, plain_layers
+from mbdp.plans import Shape
 from mbdp.replay import unpack
 from mbdp.types import Spec, Transition
 
@@ -39,19 +40,6 @@ class Agent(eqx.Module):
     actor_optimiser: optax.OptState
     critic_optimiser: optax.OptState
     temperature_optimiser: optax.OptState
-
-
-class Shape(NamedTuple):
-    """What an agent is made of."""
-
-    width: int
-    depth: int
-    critics: int = 2
-    activation: str = "relu"
-    layer_norm: bool = False  # in the critics
-    normalised_inputs: bool = False  # by statistics of the real observations
-    learning_rate: float = 3e-4
-    temperature: float = 1.0
 
 
 def create(spec: Spec, shape: Shape, *, key: jax.Array) -> Agent:

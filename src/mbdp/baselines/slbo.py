@@ -5,7 +5,6 @@ know the reward; here it is learned with the rest of the model.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,10 +15,9 @@ import numpy as np
 
 from mbdp.agents import trpo
 from mbdp.algorithm import Learner, Progress, act, create_model, describe_model
-from mbdp.config import Common, at_most_a_quarter, option, redefault
+from mbdp.baselines.slbo_config import Config
 from mbdp.dropout import model_dropout, rollout_dropout
 from mbdp.envs.interact import World
-from mbdp.envs.tasks import task_of
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble, Scaling
 from mbdp.models.fit import create_optimiser, examination, scaling_of, score, split
@@ -30,43 +28,6 @@ from mbdp.streams import generator, key
 from mbdp.types import Spec, Termination
 
 PULL, PUSH = 0.15, 0.3  # of the Ornstein-Uhlenbeck noise that explores
-
-
-@dataclass(frozen=True)
-class Config(Common):
-    """SLBO with the default preset's settings."""
-
-    model_width: int = redefault(Common, "model_width", 500)
-    model_depth: int = redefault(Common, "model_depth", 2)
-    fit_batch: int = redefault(Common, "fit_batch", 128)
-    steps_ahead: int = option(2, "steps over which the model's error is summed in its loss")
-    stage: int = option(1_000, "env steps between two bouts of learning")
-    rounds: int = option(5, "rounds of a bout, each of model steps, then policy steps")
-    model_steps: int = option(100, "gradient steps of the model in a round")
-    policy_steps: int = option(40, "TRPO steps in a round")
-    lanes: int = option(4, "episodes imagined side by side")
-    imagined_steps: int = option(1_000, "steps that each lane imagines for a TRPO step")
-    width: int = redefault(Common, "width", 32)
-    trace: float = option(0.95, "lambda of the advantages")
-    kl_bound: float = option(0.01, "how far a TRPO step may change the policy")
-    entropy_bonus: float = option(0.005, "weight of the policy's entropy")
-    value_width: int = option(64, "units in each hidden layer of the value function")
-    value_epochs: int = option(5, "passes of the value function through the samples of a TRPO step")
-    value_batch: int = option(64, "samples in each of the value function's batches")
-    value_learning_rate: float = option(1e-3, "Adam's step size for the value function")
-
-    @property
-    def model_shape(self) -> dict[str, Any]:
-        return super().model_shape | {"deterministic": True}
-
-
-def preset(algo: str, env_id: str, name: str = "default") -> Config:
-    """SLBO's settings for an environment; its authors share one set among all tasks."""
-    config = replace(Config(), steps=task_of(env_id).steps)
-    if name == "paper":
-        stage = at_most_a_quarter(4_000, config.steps)
-        config = replace(config, stage=stage, rounds=20 * stage // 4_000)
-    return config
 
 
 class Agent(eqx.Module):
@@ -218,7 +179,7 @@ def improve(
     return agent, jax.tree.map(jnp.mean, metrics)
 
 
-class Path(NamedTuple):
+class ImaginedPath(NamedTuple):
     """Imagined steps, (time, lane, ...) each; actions as drawn, before the world bounds them."""
 
     observation: jax.Array
@@ -237,7 +198,7 @@ def imagine(
     termination: Termination | None,
     longest: int | None,
     key: jax.Array,
-) -> Path:
+) -> ImaginedPath:
     """Lanes of imagined episodes; where one ends the next begins, from `starts` (time, lane, observation).
 
     One that does not end by itself is cut after its `longest` number of steps, as in the real world.
@@ -245,7 +206,7 @@ def imagine(
 
     def step(
         here: tuple[jax.Array, jax.Array], inputs: tuple[jax.Array, jax.Array]
-    ) -> tuple[tuple[jax.Array, jax.Array], Path]:
+    ) -> tuple[tuple[jax.Array, jax.Array], ImaginedPath]:
         (observation, age), (fresh, key) = here, inputs
         key_action, key_member, key_end = jax.random.split(key, 3)
         action, _ = trpo.sample_action(actor, observation, key=key_action)
@@ -256,7 +217,7 @@ def imagine(
         cut = ~terminated & (age + 1 == (longest or 0))
         over = terminated | cut
         there = jnp.where(over[:, None], fresh, following), jnp.where(over, 0, age + 1)
-        return there, Path(observation, action, reward, following, terminated, cut)
+        return there, ImaginedPath(observation, action, reward, following, terminated, cut)
 
     begin = starts[0], jnp.zeros(starts.shape[1], int)
     return jax.lax.scan(step, begin, (starts, jax.random.split(key, len(starts))))[1]

@@ -6,15 +6,15 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, get_args
 
-from mbdp.config import PREFERENCES
-from mbdp.methods import METHODS
+from mbdp.baselines import slbo_config, steve_config
+from mbdp.config import FAMILY, PREFERENCES, Config
 from mbdp.types import BadInput
 
 EXAMPLES = """\
 examples:
   mbdp train InvertedPendulum-v5                       minutes on a laptop
-  mbdp train Hopper-v5 --prefer robust --seed 1        more rollout dropout, less model dropout
-  mbdp train Hopper-v5 --algo mbpo --preset paper      as its authors ran it
+  mbdp train Hopper-v5 --prefer robust --seed 1        more rollout dropout
+  mbdp train Hopper-v5 --algo mbpo --preset paper      close to its authors' settings
 
 Settings that are not given follow --algo, --preset and the environment; config.json in the run directory has them all.
 """
@@ -23,7 +23,7 @@ Settings that are not given follow --algo, --preset and the environment; config.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("env", metavar="ENV", help="a Gymnasium id, for example Hopper-v5")
-    parser.add_argument("--algo", choices=METHODS, default="mbdp", help="the method (default: mbdp)")
+    parser.add_argument("--algo", choices=(*FAMILY, "steve", "slbo"), default="mbdp", help="the method (default: mbdp)")
     parser.add_argument("--preset", choices=("default", "paper"), default="default", help="where settings start from")
     parser.add_argument(
         "--prefer", choices=PREFERENCES, help="alpha and beta as Section 3.3.3 advises; explicit ones win"
@@ -46,9 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 GROUPS = {
-    "settings, with the value of mbdp's default preset where no task has its own": METHODS["mbdp"].config,
-    "settings that only --algo steve has": METHODS["steve"].config,
-    "settings that only --algo slbo has": METHODS["slbo"].config,
+    "settings, with the value of mbdp's default preset where no task has its own": Config,
+    "settings that only --algo steve has": steve_config.Config,
+    "settings that only --algo slbo has": slbo_config.Config,
 }
 
 

@@ -1,15 +1,15 @@
 """An ensemble of probabilistic dynamics models; a subset of an ensemble is an ensemble."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from mbdp.networks import MLP, truncated_normal
+from mbdp.plans import NoisePer
 from mbdp.types import Spec
 
-NoisePer = Literal["input", "output"]
 FIRST_LOG_VARIANCE = -2.0  # of a learned level of noise, in units of the targets' deviation
 
 

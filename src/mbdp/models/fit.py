@@ -2,7 +2,7 @@
 
 import math
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ import optax
 from mbdp.interruption import stop_if_asked
 from mbdp.models.ensemble import Ensemble, Member, Scaling, predict
 from mbdp.parallel import side_by_side
+from mbdp.plans import Budget
 from mbdp.replay import Replay, unpack
 from mbdp.streams import generator
 from mbdp.types import Spec, Transition
@@ -20,19 +21,6 @@ from mbdp.types import Spec, Transition
 WEIGHT_DECAY = (2.5e-5, 5e-5, 7.5e-5, 7.5e-5, 1e-4)
 HELD_OUT_SHARE, HELD_OUT_ENOUGH = 0.2, 5000
 PATIENCE, WORTHWHILE = 5, 0.01  # early stopping: epochs without, and the relative size of, an improvement
-
-
-class Budget(NamedTuple):
-    """How long to fit: a fixed number of steps on top of the last fit, or MBPO's early stopping if `steps` is 0."""
-
-    steps: int
-    first_steps: int  # of the first fit, which has no last one to start from
-    batch: int
-    learning_rate: float
-    learn_termination: bool
-    # With early stopping:
-    longest_epoch: int = 0  # steps between two looks at the hold-out error; 0 is a whole epoch
-    most_steps: int = 0  # of a fit that has a last one to start from; 0 is no limit
 
 
 class Score(NamedTuple):
@@ -240,9 +228,6 @@ def _fit_until_it_stops_helping(
         idle = 0 if bool(worthwhile.any()) else idle + 1
     model = Ensemble(best, model.scaling)
     return model, optimiser, score(model, *examined, spec)
-
-
-BiasName = Literal["distance", "mse"]
 
 
 def scaled_targets(scaling: Scaling, batch: Transition) -> jax.Array:

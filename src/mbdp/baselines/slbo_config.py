@@ -1,0 +1,44 @@
+"""SLBO's settings, apart from what needs JAX."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mbdp.config import Common, at_most_a_quarter, option, redefault
+from mbdp.envs.tasks import task_of
+
+
+@dataclass(frozen=True)
+class Config(Common):
+    """SLBO with the default preset's settings."""
+
+    model_width: int = redefault(Common, "model_width", 500)
+    model_depth: int = redefault(Common, "model_depth", 2)
+    fit_batch: int = redefault(Common, "fit_batch", 128)
+    steps_ahead: int = option(2, "steps over which the model's error is summed in its loss")
+    stage: int = option(1_000, "env steps between two bouts of learning")
+    rounds: int = option(5, "rounds of a bout, each of model steps, then policy steps")
+    model_steps: int = option(100, "gradient steps of the model in a round")
+    policy_steps: int = option(40, "TRPO steps in a round")
+    lanes: int = option(4, "episodes imagined side by side")
+    imagined_steps: int = option(1_000, "steps that each lane imagines for a TRPO step")
+    width: int = redefault(Common, "width", 32)
+    trace: float = option(0.95, "lambda of the advantages")
+    kl_bound: float = option(0.01, "how far a TRPO step may change the policy")
+    entropy_bonus: float = option(0.005, "weight of the policy's entropy")
+    value_width: int = option(64, "units in each hidden layer of the value function")
+    value_epochs: int = option(5, "passes of the value function through the samples of a TRPO step")
+    value_batch: int = option(64, "samples in each of the value function's batches")
+    value_learning_rate: float = option(1e-3, "Adam's step size for the value function")
+
+    @property
+    def model_shape(self) -> dict[str, Any]:
+        return super().model_shape | {"deterministic": True}
+
+
+def preset(algo: str, env_id: str, name: str = "default") -> Config:
+    """SLBO's settings for an environment; its authors share one set among all tasks."""
+    config = replace(Config(), steps=task_of(env_id).steps)
+    if name == "paper":
+        stage = at_most_a_quarter(4_000, config.steps)
+        config = replace(config, stage=stage, rounds=20 * stage // 4_000)
+    return config
