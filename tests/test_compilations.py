@@ -10,7 +10,7 @@ from mbdp.config import SMALLEST_BLOCK
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import make, task_of
 from mbdp.envs.toy import POINT_MASS
-from tests.conftest import compilations, tiny
+from tests.conftest import compilations, tiny, tiny_expanding
 
 
 def test_a_compilation_is_noticed():
@@ -35,6 +35,10 @@ def test_fewer_and_longer_rollouts_compile_nothing(group):
     config = replace(base, horizon=(1, 3, third_fit, fourth_fit), **limit)
     assert [config.rollouts_of(horizon) for horizon in (1, 2, 3)] == [4_000, 2_000, 2_000]
     assert_nothing_is_compiled_after_the_second_fit_of(config)
+
+
+def test_training_rollouts_compile_nothing_after_the_second_fit():
+    assert_nothing_is_compiled_after_the_second_fit_of(tiny_expanding())
 
 
 def assert_nothing_is_compiled_after_the_second_fit_of(config):

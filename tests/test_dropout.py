@@ -290,3 +290,34 @@ def test_mean_of_the_kept_returns_is_minus_the_cvar_of_the_losses(returns, data)
 def variational_cvar(loss: np.ndarray, level: float) -> float:
     """min over c of c + E[max(loss - c, 0)] / (1 - level), after Rockafellar and Uryasev; a minimum is at a sample."""
     return min(c + np.maximum(loss - c, 0).mean() / (1 - level) for c in loss)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 7, 10])
+@pytest.mark.parametrize("alpha", [0.09, 0.1, 0.2, 0.3, 0.4, 0.5])
+def test_with_drawn_rounding_the_share_that_is_dropped_is_alpha(size, alpha):
+    rng = np.random.default_rng(0)
+    mask = rollout_dropout(rng.normal(size=(40_000, size)), alpha, rounding=rng.random(40_000))
+    assert abs((1 - mask.mean()) - alpha) < 0.01
+
+
+@quick
+@given(distinct, fractions)
+def test_rounding_of_a_half_is_rounding_to_the_nearest_but_for_ties(reward, alpha):
+    assume(abs((1 - alpha) * len(reward) % 1 - 0.5) > 1e-6)
+    kept = rollout_dropout(reward, alpha, rounding=np.asarray(0.5))
+    np.testing.assert_array_equal(kept, rollout_dropout(reward, alpha))
+
+
+@pytest.mark.parametrize("axis", [(-2, -1), (0, 1), (0, 2), (1,), (2, 0, 1)])
+def test_a_group_may_extend_over_several_axes(axis):
+    reward = np.random.default_rng(0).normal(size=(4, 3, 5))
+    mask = rollout_dropout(reward, 0.4, axis=axis)
+    rest = tuple(i for i in range(3) if i not in [one % 3 for one in axis])
+    flat, kept = (np.transpose(x, (*rest, *axis)).reshape(*(reward.shape[i] for i in rest), -1) for x in (reward, mask))
+    np.testing.assert_array_equal(kept, rollout_dropout(flat, 0.4))
+
+
+@pytest.mark.parametrize("axis", [(), (0, 0), (0, -3)])
+def test_several_axes_are_named_once_each(axis):
+    with pytest.raises(ValueError, match="axis must name at least one axis, and each once"):
+        rollout_dropout(np.ones((2, 3, 4)), 0.2, axis=axis)

@@ -16,7 +16,7 @@ from mbdp.models.fit import fit
 from mbdp.replay import mixed_minibatches, unpack
 from mbdp.rollout import rollout
 from mbdp.streams import generator, key
-from tests.conftest import compilations, tiny
+from tests.conftest import compilations, tiny, tiny_expanding
 
 TERMINATION = task_of(POINT_MASS).termination
 
@@ -102,8 +102,8 @@ def test_a_fully_grown_discount_is_that_discount():
     assert not eqx.tree_equal(learned_by_mbdp(grown), learned_by_mbdp(tiny("mbdp", discount=0.5)))
 
 
-def test_a_learner_is_a_function_of_its_seed():
-    config = tiny("mbdp")
+@pytest.mark.parametrize("config", [tiny("mbdp"), tiny_expanding()])
+def test_a_learner_is_a_function_of_its_seed(config):
     first, again, other = (learned_by_mbdp(config, seed) for seed in (0, 0, 1))
     assert eqx.tree_equal(first, again)
     assert not eqx.tree_equal(first, other)
@@ -115,3 +115,15 @@ def test_nothing_is_compiled_for_a_second_seed():
     with compilations() as seen:
         learned_by_mbdp(config, seed=5)
     assert not seen
+
+
+def test_without_alpha_one_sibling_is_as_good_as_none():
+    config = tiny_expanding("beta-only", samples_per_state=1, member_per="step")
+    other = replace(config, group="state")
+    assert eqx.tree_equal(learned_by_mbdp(config), learned_by_mbdp(other))
+
+
+@pytest.mark.parametrize("arm", ["mbdp", "alpha-only", "beta-only"])
+def test_each_dropout_changes_what_training_rollouts_teach(arm):
+    plain, dropped = (learned_by_mbdp(tiny_expanding(algo)) for algo in ("no-dropout", arm))
+    assert not eqx.tree_equal(plain, dropped)

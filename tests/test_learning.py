@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mbdp import MBDP
+from mbdp.config import WITHOUT_EXPANSION
 from mbdp.envs.tasks import make
 from mbdp.envs.toy import POINT_MASS
 from mbdp.experiments.evaluate import evaluate
@@ -19,12 +20,16 @@ SMALL = {
     "fit_batch": 64,
     "rollouts": 2_000,
     "samples_per_state": 5,
-    "updates_per_step": 8,
+    "updates_per_step": 2,
+    "update_every": 5,
     "batch": 64,
     "width": 32,
     "learning_rate": 1e-3,
     "temperature": 0.1,
 }
+
+
+PLAIN_SAC = {"updates_per_step": 8, "update_every": 1}
 
 
 def mean_return(agent: MBDP) -> float:
@@ -57,7 +62,8 @@ def test_the_baselines_solve_the_point_mass(algo, settings):
 
 @pytest.mark.parametrize("algo", ["mbdp", "mbpo", "sac", "no-dropout"])
 def test_every_method_solves_the_point_mass(algo):
-    settings = SMALL | ({"samples_per_state": 1} if algo == "mbpo" else {})
+    settings = SMALL | (PLAIN_SAC if algo in ("mbpo", "sac") else {})
+    settings |= {"samples_per_state": 1} if algo == "mbpo" else {}
     agent = MBDP(POINT_MASS, algo=algo, **settings)
     before = mean_return(agent)
     after = mean_return(agent.learn(1_000))
@@ -65,10 +71,15 @@ def test_every_method_solves_the_point_mass(algo):
     assert after > 45  # 50 is out of reach: the mass starts away from the origin
 
 
-@pytest.mark.parametrize("group", ["state", "batch", "trajectory"])
-def test_mbdp_solves_the_point_mass_in_every_grouping(group):
-    agent = MBDP(POINT_MASS, group=group, horizon=(2, 2, 0, 0), **SMALL)
-    assert mean_return(agent.learn(1_000)) > 45
+@pytest.mark.parametrize("group", ["state", "members", "batch", "trajectory"])
+def test_mbdp_without_training_rollouts_solves_the_point_mass_in_every_grouping(group):
+    settings = WITHOUT_EXPANSION | SMALL | PLAIN_SAC | {"group": group, "horizon": (2, 2, 0, 0)}
+    assert mean_return(MBDP(POINT_MASS, **settings).learn(1_000)) > 45
+
+
+@pytest.mark.parametrize("group", ["members", "state"])
+def test_training_rollouts_learn_with_algorithm_1s_dropout_too(group):
+    assert mean_return(MBDP(POINT_MASS, group=group, **SMALL).learn(1_000)) > 45
 
 
 def test_mbdp_solves_the_point_mass_with_learned_termination():

@@ -232,3 +232,41 @@ def test_one_member_for_a_step_is_one_for_all_blocks():
 def test_blocks_have_noise_of_their_own():
     actions = transitions(in_blocks_of_few_rows()).action[0]
     assert len(np.unique(actions)) == actions.size
+
+
+GROUPS = ("state", "members", "batch", "trajectory")
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize(("members", "alpha"), [(6, 0.1), (6, 0.2), (4, 0.1), (8, 0.2), (4, 0.4), (3, 0.5), (8, 0.3)])
+def test_the_share_of_imagined_samples_that_is_dropped_is_alpha(group, members, alpha):
+    plan = PLAN._replace(group=group, alpha=alpha)
+    model = ensemble.create(SPEC, members=members, width=16, depth=2, key=jax.random.key(1))
+    starts = np.random.default_rng(0).normal(size=(6_000, 2)).astype(np.float32)
+    batch = rollout(model, ACTOR, starts, horizon=1, plan=plan, key=jax.random.key(3))
+    kept = len(surviving_rows(batch, SPEC, plan, discount=0.99)) / batch.valid.sum()
+    assert abs(1 - kept - alpha) < 0.01
+
+
+@pytest.mark.parametrize("column", range(SPEC.row_width))
+@pytest.mark.parametrize("group", [*GROUPS, "returns"])
+def test_a_row_with_a_number_that_is_not_finite_is_left_out(group, column):
+    plan = PLAN._replace(group=group, alpha=0.0)
+    rows = np.ones((2, 3, 4, SPEC.row_width), np.float32)
+    rows[1, 2, 3, column] = np.nan
+    batch = Imagined(rows, np.ones((2, 3, 4), bool), np.zeros((2, 3, 4), bool), np.zeros((2, 3), np.float32))
+    kept = surviving_rows(batch, SPEC, plan, discount=0.99)
+    assert len(kept) == 23
+    assert np.isfinite(kept).all()
+
+
+def test_a_reward_of_nan_after_the_end_leaves_the_trajectory_as_it_is():
+    plan = PLAN._replace(group="trajectory", alpha=0.5)
+    rows = np.zeros((2, 1, 4, SPEC.row_width), np.float32)
+    rows[0, 0, :, SPEC.observation_size + SPEC.action_size] = [1, 2, 3, 4]
+    rows[1, 0, 0] = np.nan
+    valid = np.ones((2, 1, 4), bool)
+    valid[1] = False
+    batch = Imagined(rows, valid, ~valid, np.zeros((2, 1), np.float32))
+    kept = surviving_rows(batch, SPEC, plan, discount=0.99)
+    assert sorted(kept[:, SPEC.observation_size + SPEC.action_size]) == [1, 2]

@@ -27,7 +27,7 @@ class Imagined(NamedTuple):
     rounding: Array  # (depth, state), uniform in [0, 1): how many of a group rollout dropout keeps
 
 
-Step = tuple[jax.Array, jax.Array, jax.Array]  # rows, valid and bounded of one depth
+StepArrays = tuple[jax.Array, jax.Array, jax.Array]  # rows, valid and bounded of one depth
 
 
 class Noise(NamedTuple):
@@ -139,7 +139,7 @@ def _imagine_rows(
     *,
     plan: Plan,
     keys: tuple[jax.Array, jax.Array],
-) -> tuple[jax.Array, jax.Array, Step]:
+) -> tuple[jax.Array, jax.Array, StepArrays]:
     """One step of every rollout, each with a member of its own or all with one, as the plan says."""
     key_one, key_end = keys
     flat = observation.reshape(-1, observation.shape[-1])
@@ -167,7 +167,7 @@ def _imagine_members(
     *,
     plan: Plan,
     keys: tuple[jax.Array, jax.Array],
-) -> tuple[jax.Array, jax.Array, Step]:
+) -> tuple[jax.Array, jax.Array, StepArrays]:
     """One step of every rollout in every member; all samples of a state go on from one survivor."""
     key_end, key_survivor = jax.random.split(keys[1])
     action, _ = squash(output[:, 0], noise.of_policy[:, 0])

@@ -142,8 +142,7 @@ assert not heavy, f"--help imports {sorted(heavy)}"
 """
 
 
-# All but `train`, whose options are fields of configurations that stand beside their loops.
-@pytest.mark.parametrize("command", [[], ["resume"], ["evaluate"], ["robustness"]])
+@pytest.mark.parametrize("command", [[], ["train"], ["resume"], ["evaluate"], ["robustness"]])
 def test_help_imports_neither_learner_nor_simulator(command):
     done = subprocess.run([sys.executable, "-c", HELP, *command], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

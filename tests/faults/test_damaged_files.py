@@ -15,7 +15,7 @@ from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.cli import main
 from mbdp.storage.checkpoint import BEFORE_EXPANSION, FORMAT, SETTINGS_BEFORE_EXPANSION, seal
 from mbdp.types import BadInput
-from tests.faults.runs import metrics, remains
+from tests.faults.runs import metrics, remains, train
 
 
 @pytest.fixture
@@ -30,7 +30,8 @@ def forge(file: Path, arrays: dict[str, np.ndarray] | None = None, **words: obje
     save_file(load_file(file) | (arrays or {}), file, seal(about | words))
 
 
-def test_a_checkpoint_from_before_expansion_goes_on_as_it_was(file):
+def test_a_checkpoint_from_before_expansion_goes_on_as_it_was(tmp_path):
+    file = checkpoints_of(train(tmp_path, "--algo", "mbpo", "--samples-per-state", "1"))[-1]
     with safetensors.safe_open(file, framework="numpy") as opened:
         about = json.loads(opened.metadata()["mbdp"])
     for name in SETTINGS_BEFORE_EXPANSION:

@@ -1,7 +1,9 @@
 """Numbers that go wrong: in the world, in the model, in the critic."""
 
+import equinox as eqx
 import gymnasium
 import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from mbdp.envs.toy import POINT_MASS, PointMass
 from mbdp.experiments.alarms import Alarms
 from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.cli import main
+from mbdp.models.ensemble import Ensemble
 from mbdp.models.fit import Score
 from mbdp.types import Broken
 from tests.conftest import TINY
@@ -170,3 +173,16 @@ def test_a_policy_of_nan_ends_the_run_with_a_checkpoint_and_the_last_good_policy
     run = tmp_path / "mbdp" / "mbdp-PointMass-v0_0"
     assert checkpoints_of(run)[-1].name == "step_000000050.mbdp"
     assert main(["evaluate", str(run), "--episodes", "1"]) == 0
+
+
+def test_a_member_with_nan_weights_is_created_anew():
+    agent = MBDP(POINT_MASS, **SETTINGS)
+    agent.learn(50)
+    members = agent.learner.model.members
+    spoilt = eqx.tree_at(lambda m: m.network.weights[0], members, members.network.weights[0].at[1].set(jnp.nan))
+    agent.learner.model = Ensemble(spoilt, agent.learner.model.scaling)
+    seen = [progress.metrics for progress in agent.iterate(100) if "model/bias" in progress.metrics]
+    assert seen[0]["model/recreated"] == [1]
+    assert 1 not in seen[0]["model/kept"]
+    assert all("model/recreated" not in later and np.isfinite(later["model/bias_1"]) for later in seen[1:])
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(agent.learner.model))
