@@ -23,6 +23,8 @@ class Alarms:
         found = {
             "model": self._model(progress.metrics),
             "critic": self._critic(progress.metrics),
+            "member": self._member(progress.metrics),
+            "rule": self._rule(progress.metrics),
             "world": "the environment has gone wrong; rollout/faults counts such steps"
             if self.agent.world.faults
             else "",
@@ -35,6 +37,18 @@ class Alarms:
         if metrics.get("model/kept", [0]):
             return ""
         return "every member of the model has diverged; nothing is imagined until one is sane again"
+
+    def _member(self, metrics: dict[str, Any]) -> str:
+        if not (recreated := metrics.get("model/recreated")):
+            return ""
+        return (
+            f"members {recreated} of the model had diverged and begin anew; model/recreated tells whenever it happens"
+        )
+
+    def _rule(self, metrics: dict[str, Any]) -> str:
+        if not (rate := metrics.get("model/termination_mismatch", 0.0)):
+            return ""
+        return f"the termination rule disagrees with the environment in {rate:.2%} of all real steps"
 
     def _critic(self, metrics: dict[str, Any]) -> str:
         q = float(metrics.get("train/q_mean", 0.0))

@@ -17,7 +17,7 @@ NUMBERS = "{task.fields[numbers]}"
 
 
 class Display:
-    """Env steps, return, steps per second, time left, model bias, members kept, share of samples kept."""
+    """Env steps, return, steps per second, time left, model bias, members kept, share of samples dropped."""
 
     def __init__(self, total: int, done: int = 0, *, live: bool = True, silent: bool = False):
         self.live = live and sys.stdout.isatty()
@@ -92,7 +92,7 @@ def _of_the_model(latest: Mapping[str, Any]) -> list[str]:
     if "model/bias" not in latest:
         return []
     members = sum(name.startswith("model/bias_") for name in latest)
-    parts = [f"bias {latest['model/bias']:.3f}", f"{len(latest['model/kept'])}/{members} members"]
-    if "imagination/kept_fraction" in latest:
-        parts.append(f"{latest['imagination/kept_fraction']:.0%} of samples")
+    parts = [f"bias {latest['model/bias']:.3f}", f"{len(latest['model/kept'])}/{members} members kept"]
+    if "imagination/alpha_effective" in latest:
+        parts.append(f"alpha {float(latest['imagination/alpha_effective']):.2f}")
     return parts

@@ -83,6 +83,8 @@ def run(args: argparse.Namespace) -> None:
     agent = MBDP(args.env, algo=args.algo, preset_name=args.preset, prefer=args.prefer, seed=args.seed, **settings)
     folder = new_run_directory(args.out, args.algo, args.env, args.seed)
     print(f"run directory: {folder}", flush=True)
+    for remark in agent.config.remarks:
+        print(f"note: {remark}", flush=True)
     with locked(folder):
         train(
             agent,
