@@ -42,7 +42,7 @@ class Alarms:
         if not (recreated := metrics.get("model/recreated")):
             return ""
         return (
-            f"members {recreated} of the model had diverged and begin anew; model/recreated tells whenever it happens"
+            f"members {recreated} of the model had diverged and begin anew (metric model/recreated)"
         )
 
     def _rule(self, metrics: dict[str, Any]) -> str:
