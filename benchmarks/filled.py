@@ -10,16 +10,13 @@ from mbdp.algorithm import Progress
 from mbdp.replay import Replay
 
 
-def filled_agent(
-    env: str, preset: str, samples: int = 0, *, at_longest_horizon: bool = False, **settings: Any
-) -> tuple[MBDP, int]:
-    """The agent after so many env steps, or where its rollouts have become longest, and that number of steps.
+def filled_agent(env: str, preset: str, samples: int, **settings: Any) -> tuple[MBDP, int]:
+    """The agent after so many env steps, a few less perhaps, and that number of steps.
 
     Its next env step is one with a fit.
     """
     agent = MBDP(env, preset_name=preset, **settings)
     config, learner, spec = agent.config, agent.learner, agent.world.spec
-    samples = config.horizon[-1] if at_longest_horizon else samples
     samples -= (samples - config.random_steps) % config.model_every
     rng = np.random.default_rng(0)
     rows = np.concatenate([agent.world.step(rng.uniform(-1, 1, spec.action_size)).rows for _ in range(samples)])

@@ -64,7 +64,7 @@ def sac_update(d_env: Replay, sizes: Sizes) -> dict[str, Way]:
     peers = {"SBX": sbx.SAC, "Stable-Baselines3": stable_baselines3.SAC}
     return {
         OURS: Way(ours.sac_update(d_env, sizes), sizes.updates),
-        f"{OURS}, default preset": Way(ours.sac_update(d_env, sizes, layer_norm=True, actor_every=2), sizes.updates),
+        f"{OURS}, training rollout": Way(ours.training_rollout_update(d_env, sizes), sizes.updates),
         **{
             name: Way(stable_baselines.sac_update(stable_baselines.create(kind, d_env), sizes), sizes.updates)
             for name, kind in peers.items()

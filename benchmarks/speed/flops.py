@@ -1,4 +1,4 @@
-"""How many multiplications and additions the parts of the algorithm need: the cost model of docs/scaling.md."""
+"""How many multiplications and additions the parts of the algorithm need."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -25,7 +25,7 @@ def sac_update(spec: Spec, *, width: int, depth: int, batch: int, actor_every: i
     critic = [spec.observation_size + spec.action_size, *hidden, 1]
     of_critic = forward(actor, batch) + 4 * forward(critic, batch) + 2 * backward(critic, batch)
     of_actor = forward(actor, batch) + backward(actor, batch)
-    # Both critics judge an action, and the lower one of a row passes its slope back.
+    # Both critics judge an action, and the lower one of a row passes its gradient back.
     of_actor += 2 * forward(critic, batch) + backward(critic, batch, weights=False, inputs=True)
     return of_critic + of_actor / actor_every
 
@@ -46,8 +46,3 @@ def model_sizes(spec: Spec, *, width: int, depth: int) -> list[int]:
     """Layers of a member: mean and log-variance of next observation and reward, and termination."""
     inputs, targets = spec.observation_size + spec.action_size, spec.observation_size + 1
     return [inputs, *[width] * depth, 2 * targets + 1]
-
-
-def parameters(sizes: Sequence[int]) -> int:
-    """Weights and biases of dense layers."""
-    return sum(m * n + n for m, n in pairwise(sizes))

@@ -29,13 +29,14 @@ from benchmarks.speed.settings import (
 
 from mbdp import algorithm
 from mbdp.agents import sac
-from mbdp.config import Config
+from mbdp.config import preset
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import make, task_of
 from mbdp.models import ensemble
-from mbdp.models.fit import Budget, create_optimiser, descend, scaling_of, split
+from mbdp.models.fit import create_optimiser, descend, scaling_of, split
+from mbdp.plans import Budget, Group, Plan, Shape
 from mbdp.replay import Replay, mixed_minibatches, unpack
-from mbdp.rollout import Group, Plan, rollout, surviving_rows
+from mbdp.rollout import rollout, surviving_rows
 
 TERMINATION = task_of(ENV).termination
 Way = Callable[[], object]
@@ -53,6 +54,23 @@ def sac_update(d_env: Replay, sizes: Sizes, *, layer_norm: bool = False, actor_e
             newest["agent"], minibatches, spec=d_env.spec, actor_every=actor_every, **settings, key=key
         )
         return jax.block_until_ready(newest)
+
+    return way
+
+
+def training_rollout_update(d_env: Replay, sizes: Sizes) -> Way:
+    """The updates of the default preset: training rollouts from real states in a fresh model."""
+    config = replace(preset("mbdp", ENV), update_every=sizes.updates)
+    learner = algorithm.create(config, d_env.spec, seed=0)
+    learner.d_env.add(d_env.rows[: len(d_env)])
+    learner.d_model = learner.d_env
+    learner.model = ensemble.Ensemble(learner.model.members, scaling_of(d_env.rows[: len(d_env)], d_env.spec))
+    learner.kept = np.arange(config.members_kept)
+
+    def way() -> object:
+        learner.step = config.random_steps + sizes.updates  # a step that brings one bout of updates
+        algorithm.improve_policy(learner, config, TERMINATION, seed=0)
+        return jax.block_until_ready(learner.agent)
 
     return way
 
@@ -102,13 +120,12 @@ def acting(d_env: Replay, sizes: Sizes) -> Way:
 
 def whole_algorithm(d_env: Replay, sizes: Sizes) -> Way:
     """A stretch of Algorithm 1 with one fit in it, after as many random steps as there are rows."""
-    config = Config(
+    config = replace(
+        preset("mbdp", ENV, "paper"),
         steps=d_env.capacity,
         random_steps=len(d_env),
         members=MEMBERS,
-        group="state",
-        layer_norm=False,
-        actor_every=1,
+        member_per="row",
         rollouts=sizes.imagined,
         model_every=min(STEPS_PER_FIT, sizes.stretch),
         fit_steps=min(FIT_STEPS, sizes.fit_steps),
@@ -132,8 +149,8 @@ def whole_algorithm(d_env: Replay, sizes: Sizes) -> Way:
 
 
 def _agent(d_env: Replay, *, layer_norm: bool = False) -> sac.Agent:
-    shape = {"width": WIDTH, "depth": DEPTH, "layer_norm": layer_norm}
-    return sac.create(d_env.spec, **shape, learning_rate=LEARNING_RATE, temperature=1.0, key=jax.random.key(0))
+    shape = Shape(WIDTH, DEPTH, layer_norm=layer_norm, learning_rate=LEARNING_RATE)
+    return sac.create(d_env.spec, shape, key=jax.random.key(0))
 
 
 def _model(d_env: Replay) -> ensemble.Ensemble:

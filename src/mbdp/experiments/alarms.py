@@ -41,9 +41,7 @@ class Alarms:
     def _member(self, metrics: dict[str, Any]) -> str:
         if not (recreated := metrics.get("model/recreated")):
             return ""
-        return (
-            f"members {recreated} of the model had diverged and begin anew (metric model/recreated)"
-        )
+        return f"members {recreated} of the model had diverged and begin anew (metric model/recreated)"
 
     def _rule(self, metrics: dict[str, Any]) -> str:
         if not (rate := metrics.get("model/termination_mismatch", 0.0)):
