@@ -62,7 +62,14 @@ def test_a_broken_run_is_listed_with_its_reason_beside_the_good_ones(tmp_path, n
 
 def test_an_empty_run_directory_is_listed(tmp_path):
     (tmp_path / "mbdp" / "Hopper-v5_0").mkdir(parents=True)
-    assert [broken.reason for broken in find_runs([tmp_path])[1]] == ["it is empty"]
+    assert [broken.reason for broken in find_runs([tmp_path])[1]] == [
+        "there is no metrics.jsonl or evaluations.npz in it"
+    ]
+
+
+def test_a_run_that_failed_in_a_sweep_is_listed_with_its_error(tmp_path):
+    (make_run(tmp_path / "Hopper-v5_0", [1.0]) / "error.txt").write_text("the policy has diverged\n")
+    assert [broken.reason for broken in find_runs([tmp_path])[1]] == ["it failed: the policy has diverged"]
 
 
 def test_a_last_line_cut_by_a_dying_process_is_noted_and_the_rest_used(tmp_path):
@@ -128,11 +135,12 @@ def test_tidy_tables_have_a_row_per_evaluation_and_list_broken_runs(tmp_path):
         "seconds": 20.0,
     }
     assert [row["kept"] for row in tables.refits(methods)] == ["1"]
-    assert "broken: it is empty" in tables.to_csv(tables.runs(methods, broken))
+    assert "broken: there is no metrics.jsonl" in tables.to_csv(tables.runs(methods, broken))
 
 
 def test_analysis_never_imports_the_learner_or_jax():
-    modules = "runs methods learning tables robustness_results report.page"
+    modules = "runs methods learning tables robustness_results published report.page "
+    modules += "figure_curves figure_heatmaps figure_ablation figure_residual"
     code = "import sys, importlib\n" + "".join(
         f"importlib.import_module('mbdp.analysis.{m}')\n" for m in modules.split()
     )

@@ -124,7 +124,7 @@ def test_page_and_charts_follow_the_theme(open_page, theme, bright):
 def test_broken_runs_come_first(open_page):
     sections = open_page().find_elements(By.CSS_SELECTOR, "main > section")
     assert sections[0].get_attribute("id") == "broken"
-    assert "Hopper-v5_9: it is empty" in sections[0].text
+    assert "Hopper-v5_9: there is no metrics.jsonl" in sections[0].text
 
 
 def lightness(colour: str) -> float:

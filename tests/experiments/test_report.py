@@ -67,7 +67,7 @@ def test_the_raw_data_can_be_downloaded(runs):
 def test_broken_runs_are_named_on_the_page_and_on_the_terminal(runs, capsys):
     (runs / "alpha_0.2" / "Hopper-v5_7").mkdir()
     assert "1 folder is broken" in report(runs)
-    assert "Hopper-v5_7: it is empty" in capsys.readouterr().out
+    assert "Hopper-v5_7: there is no metrics.jsonl" in capsys.readouterr().out
 
 
 def test_text_from_files_cannot_become_markup(tmp_path):

@@ -15,6 +15,8 @@ from mbdp.types import BadInput
 
 ENV_SEED = re.compile(r"(?P<env>.+-v\d+)_(?P<seed>\d+)")  # how this library and RL Zoo name the folder of a run
 
+OF_A_RUN = {"config.json", "metrics.jsonl", "evaluations.npz", "request.json"}  # the last is written by a sweep
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -76,6 +78,8 @@ def split_label(argument: str | Path) -> tuple[str, Path]:
 
 def read_run(folder: Path, label: str = "") -> Run:
     """One run from its files; BadInput says what is wrong with them."""
+    if (error := folder / "error.txt").exists():
+        raise BadInput(f"it failed: {' '.join(error.read_text(errors='replace').split())[:300]}")
     if (folder / "metrics.jsonl").exists() or (folder / "config.json").exists():
         return _read_ours(folder, label)
     return _read_evaluations(folder, label)
@@ -84,11 +88,12 @@ def read_run(folder: Path, label: str = "") -> Run:
 def _candidates(folder: Path) -> Iterator[Path]:
     """Folders that are, or should have been, a run; what lies inside a run is its own business."""
     names = {entry.name for entry in folder.iterdir()}
-    if names & {"metrics.jsonl", "config.json", "evaluations.npz"} or (ENV_SEED.fullmatch(folder.name) and not names):
+    inside = [name for name in sorted(names) if (folder / name).is_dir() and not (folder / name).is_symlink()]
+    if names & OF_A_RUN or (ENV_SEED.fullmatch(folder.name) and not inside):
         yield folder
         return
-    for name in sorted(names):
-        if (folder / name).is_dir() and not (folder / name).is_symlink() and not name.startswith("."):
+    for name in inside:
+        if not name.startswith("."):
             yield from _candidates(folder / name)
 
 
@@ -139,7 +144,7 @@ def _read_evaluations(folder: Path, label: str) -> Run:
     """A run of Stable-Baselines3's EvalCallback, in a folder that RL Zoo would name ALGO/ENV_NUMBER."""
     file = folder / "evaluations.npz"
     if not file.exists():
-        raise BadInput("it is empty")
+        raise BadInput("there is no metrics.jsonl or evaluations.npz in it")
     name = ENV_SEED.fullmatch(folder.name)
     if not name:
         raise BadInput("evaluations.npz: it does not say its environment; name its folder ENV_SEED, as RL Zoo does")

@@ -18,6 +18,7 @@ COMMANDS = {
     "evaluate": ("mbdp.experiments.evaluate_command", "run a trained policy and report its return"),
     "robustness": ("mbdp.experiments.robustness_command", "run policies in a grid of perturbed worlds"),
     "report": ("mbdp.experiments.report_command", "one HTML page about many runs, that needs no network"),
+    "reproduce": ("mbdp.experiments.reproduce_command", "make a figure of the paper again, from the runs to the PDF"),
 }
 
 
