@@ -1,5 +1,7 @@
 """Each figure is drawn from made-up runs; how it looks is for a person to judge."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -118,3 +120,10 @@ def test_the_residual_is_estimated_where_nothing_was_logged(tmp_path):
 def test_a_run_that_cannot_give_a_residual_is_named(tmp_path):
     with pytest.raises(BadInput, match=r"Hopper-v5_0: its metrics have neither theory/residual"):
         residual_of(read_run(make_run(tmp_path / "Hopper-v5_0", [1.0])), 1.0)
+
+
+def test_a_forged_table_of_a_robustness_result_is_refused(tmp_path):
+    about = {"env": "a", "protocol": "b", "axes": {}, "neutral": {}, "episodes": 1, "methods": {}}
+    (make_robustness(tmp_path) / "table.json").write_text(json.dumps(about))
+    with pytest.raises(BadInput, match="at least one axis"):
+        read_robustness(tmp_path)

@@ -91,3 +91,10 @@ def test_a_failed_seed_counts(tmp_path):
     summary = summarise(method, scale_of([method]))
     assert (summary.mean, summary.stuck) == (75.0, 0.25)
     assert summary.steps_to == [2_000, 2_000, 2_000, np.inf]
+
+
+def test_methods_are_compared_no_later_than_the_shortest_has_come(tmp_path):
+    long, short = run_of(tmp_path, [0.0] * 10 + [5.0] * 10, 0), run_of(tmp_path, [1.0] * 10, 1)
+    methods = [Method("long", "Hopper-v5", [long]), Method("short", "Hopper-v5", [short])]
+    assert scale_of(methods).common == scale_of(methods, at=15_000).common == 10_000
+    assert scale_of(methods, at=5_000).common == 5_000

@@ -80,11 +80,14 @@ def iqm_interval(seeds: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarr
 
 
 def scale_of(methods: Sequence[Method], at: float | None = None) -> Scale:
-    """The scale of one environment; `at` is the env step to compare at, by default the last that all have reached."""
+    """The scale of one environment; methods are compared at `at`, or earlier if not all of them have come that far."""
     lowest = min(float(run.returns.min()) for method in methods for run in method.runs)
-    best = max(float(np.mean([final_return(run, at) for run in method.runs])) for method in methods)
+    ends = np.inf if at is None else at
+    best = max(
+        float(np.mean([final_return(run, min(ends, run.steps[-1])) for run in method.runs])) for method in methods
+    )
     common = min(float(run.steps[-1]) for method in methods for run in method.runs)
-    return Scale(lowest, best, common if at is None else at)
+    return Scale(lowest, best, min(common, ends))
 
 
 def summarise(method: Method, scale: Scale, at: float | None = None, threshold: float | None = None) -> Summary:

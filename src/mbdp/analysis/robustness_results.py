@@ -49,6 +49,8 @@ def read_robustness(folder: Path) -> Robustness:
         table = {str(method): dict(numbers) for method, numbers in about["methods"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(f"table.json: it is not one of `mbdp robustness` ({type(error).__name__}: {error})") from None
+    if not axes or not all(axes.values()) or episodes < 1:
+        raise BadInput("table.json: it needs at least one axis, a value on each, and an episode")
     returns, seeds = _read_episodes(folder / "episodes.csv", axes, episodes)
     return Robustness(folder, env, protocol, axes, neutral, returns, seeds, table)
 

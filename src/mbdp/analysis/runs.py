@@ -59,7 +59,11 @@ def find_runs(arguments: Sequence[str | Path]) -> tuple[list[Run], list[BrokenRu
         label, folder = split_label(argument)
         if not folder.is_dir():
             raise BadInput(f"{folder}: there is no such folder; give run directories, or folders that hold some")
-        for candidate in _candidates(folder):
+        try:
+            candidates = list(_candidates(folder))
+        except OSError as error:
+            raise BadInput(f"{error.filename}: cannot be read ({error.strerror})") from None
+        for candidate in candidates:
             if candidate.resolve() in seen:
                 continue
             seen.add(candidate.resolve())

@@ -51,18 +51,22 @@ def effects(methods: Sequence[Method], setting: str, other: str) -> list[Chart]:
     charts = []
     for env, here in by_env(methods).items():
         # An ablation arm is MBDP at the value 0; another algorithm's alpha says nothing about this one's.
-        runs = [run for method in here for run in method.runs if setting in run.settings and run.algo in FAMILY]
+        runs = [run for method in here for run in method.runs if run.algo in FAMILY and _has_ratios(run)]
         values = sorted({run.settings[setting] for run in runs})
         if len(values) < 2:
             continue
         lines = []
-        for value in sorted({run.settings.get(other, 0.0) for run in runs}):
-            chosen = [run for run in runs if run.settings.get(other, 0.0) == value]
+        for value in sorted({run.settings[other] for run in runs}):
+            chosen = [run for run in runs if run.settings[other] == value]
             points = [(run.settings[setting], _short(final_return(run)), run.seed) for run in chosen]
             lines.append({"name": f"{other} {value:g}", "points": sorted(points)})
         if any(len({x for x, *_ in line["points"]}) > 1 for line in lines):
             charts.append({"kind": "effect", "title": f"{escape(env)}: {setting}", "setting": setting, "lines": lines})
     return charts
+
+
+def _has_ratios(run: Run) -> bool:
+    return all(isinstance(run.settings.get(name), int | float) for name in ("alpha", "beta"))
 
 
 FAMILY = ("mbdp", "alpha-only", "beta-only", "no-dropout")
