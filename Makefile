@@ -2,14 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-peers bench torture check format clean
+.PHONY: setup demo test test-peers test-browser bench torture check format clean
 
 setup: .venv/installed
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mbdp needs Python 3.11 or newer, this is " + sys.version)'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,report]'
 	touch $@
 
 demo: setup
@@ -36,6 +36,17 @@ test-peers: .venv-peers/installed
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,onnx,sb3,sbx]' onnx hydra-core sb3-contrib termcolor tqdm
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-peers.txt --no-deps mbrl
+	touch $@
+
+# The report in a real browser: Debian's Chromium, which is installed if it is missing and we may.
+test-browser: .venv/browser
+	command -v chromedriver > /dev/null || { test "$$(id -u)" = 0 && apt-get update -qq && \
+	  apt-get install -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core > /dev/null; } || \
+	  { echo "make test-browser needs Chromium: apt-get install chromium chromium-driver"; exit 1; }
+	$(BIN)/python -m pytest tests/browser
+
+.venv/browser: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt selenium
 	touch $@
 
 # Speed against the peers, and what a run costs where no torch is installed, which tensorboardX would import: about half

@@ -35,7 +35,7 @@ def summary(
     """
     count, episodes = returns.shape[0], returns.shape[-1]
     cells = returns.reshape(count, -1, episodes)
-    corners = _corners(axes, neutral).ravel()
+    corners = paper_corners(axes, neutral).ravel()
     halves = episodes >= 2
     rows: dict[str, Callable[[np.ndarray], float] | None] = {
         "nominal": lambda i: float(nominal[i].mean()),
@@ -99,7 +99,7 @@ def retention(cells: np.ndarray, nominal: float) -> float:
     return float(cells.mean() / nominal) if nominal > 0 else float("nan")
 
 
-def _corners(axes: Mapping[str, Sequence[float]], neutral: Mapping[str, float]) -> np.ndarray:
+def paper_corners(axes: Mapping[str, Sequence[float]], neutral: Mapping[str, float]) -> np.ndarray:
     """True for the cells of the paper's {0.8, 1.2} squared: mass and friction there, everything else neutral."""
     wanted = {name: PAPER_CORNERS if name in ("mass", "friction") else (neutral[name],) for name in axes}
     inside = [np.array([np.isclose(value, wanted[name]).any() for value in axes[name]]) for name in axes]

@@ -1,0 +1,88 @@
+"""`mbdp reproduce`, with sweeps that are made up."""
+
+import tomllib
+
+import pytest
+
+from mbdp.experiments import reproduce_command
+from mbdp.experiments.cli import main
+from mbdp.experiments.reproduce_command import FIGURES, SCALES, spec_of
+from tests.analysis.made_up import make_robustness, make_run
+
+
+@pytest.fixture
+def sweeps(monkeypatch):
+    """Instead of training, write what training would leave; the specs and folders that were asked for."""
+    asked = []
+
+    def train(spec, out, workers):
+        asked.append((spec.name, out))
+        for seed in range(2):
+            extra = {"theory/residual": 5.0, "theory/eps_alpha": 2.0}
+            make_run(out / "mbdp" / f"Hopper-v5_{seed}", [1.0, 2.0 + seed], extra=extra)
+
+    monkeypatch.setattr(reproduce_command, "train", train)
+    return asked
+
+
+@pytest.mark.parametrize("figure", ["curves", "residual"])
+def test_runs_come_from_the_figures_spec_and_the_figure_from_the_runs(tmp_path, sweeps, figure):
+    assert main(["reproduce", figure, "--scale", "laptop", "--out", str(tmp_path)]) == 0
+    assert sweeps == [(f"{figure}_laptop.toml", tmp_path / "runs")]
+    assert {f"{figure}.pdf", f"{figure}.png", "evaluations.csv"} <= {file.name for file in tmp_path.iterdir()}
+
+
+def test_runs_that_are_there_are_drawn_without_training(tmp_path, sweeps):
+    make_run(tmp_path / "runs" / "mbdp" / "Hopper-v5_0", [1.0, 2.0])
+    make_robustness(tmp_path / "runs" / "robustness")
+    assert main(["reproduce", "heatmaps", "--from", str(tmp_path / "runs"), "--out", str(tmp_path)]) == 0
+    assert sweeps == []
+    assert (tmp_path / "heatmaps.pdf").exists()
+
+
+def test_policies_are_tried_in_perturbed_worlds_under_their_methods_name(tmp_path, monkeypatch, sweeps):
+    calls = []
+
+    def command(*arguments):
+        calls.append(arguments)
+        make_robustness(tmp_path / "robustness" / "Hopper-v5", ["mbdp"])
+
+    monkeypatch.setattr(reproduce_command, "_command", command)
+    assert main(["reproduce", "heatmaps", "--out", str(tmp_path), "--workers", "1"]) == 0
+    ((name, first, _, *options),) = calls
+    assert (name, first) == ("robustness", f"mbdp={tmp_path / 'runs' / 'mbdp' / 'Hopper-v5_0'}")
+    assert options[:6] == ["--env", "Hopper-v5", "--grid", "0.5:1.5:3", "--episodes", "1"]
+
+
+def test_the_error_of_a_sweep_becomes_ours(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(reproduce_command, "spec_of", lambda figure, scale: tmp_path / "nowhere.toml")
+    with pytest.raises(SystemExit) as caught:
+        main(["reproduce", "curves", "--out", str(tmp_path)])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_figure_has_a_spec_for_every_scale(figure, scale):
+    content = tomllib.loads(spec_of(figure, scale).read_text())
+    assert content["out"] == f"runs/reproduce/{figure}_{scale}"
+    grids = content["grid"] if isinstance(content["grid"], list) else [content["grid"]]
+    assert all(len(grid["seed"]) >= 2 for grid in grids)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["curve"], "argument FIGURE: invalid choice: 'curve'"),
+        (["curves", "--workers", "0"], "--workers must be at least 1"),
+        (["curves", "--from", "nowhere"], "nowhere: there is no such folder"),
+        (["curves", "--published", "nowhere.csv"], "nowhere.csv: no table of published returns"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"mbdp: {message}")
+    assert error.count("\n") == 1
