@@ -17,6 +17,7 @@ COMMANDS = {
     "resume": ("mbdp.experiments.resume_command", "go on with a run that was interrupted, exactly where it stopped"),
     "evaluate": ("mbdp.experiments.evaluate_command", "run a trained policy and report its return"),
     "robustness": ("mbdp.experiments.robustness_command", "run policies in a grid of perturbed worlds"),
+    "sweep": ("mbdp.experiments.sweep_command", "carry out many runs, on this machine or on a Ray cluster"),
 }
 
 
