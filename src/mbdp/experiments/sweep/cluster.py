@@ -7,7 +7,7 @@ import time
 from types import ModuleType
 from typing import Any
 
-from mbdp.experiments.sweep.process import stop
+from mbdp.experiments.sweep.process import exit_code, stop
 from mbdp.experiments.sweep.spec import Run
 from mbdp.experiments.sweep.state import note_error
 from mbdp.experiments.sweep.worker import start_run
@@ -58,7 +58,7 @@ def carry_out(run: Run) -> int:
     """In a Ray worker: one run, its exit code."""
     child = start_run(run)
     try:
-        while (code := child.poll()) is None:
+        while (code := exit_code(child)) is None:
             time.sleep(0.2)  # and not child.wait(): a task is cancelled between two instructions of Python
         return code
     except KeyboardInterrupt:

@@ -1,6 +1,7 @@
 """What a sweep will cost, from a few hundred env steps of one run per method and task."""
 
 import json
+import signal
 import subprocess
 import time
 from dataclasses import asdict, dataclass
@@ -9,7 +10,7 @@ from typing import Any
 from mbdp.api import MBDP
 from mbdp.envs.tasks import make
 from mbdp.experiments.evaluate import evaluate
-from mbdp.experiments.sweep.process import follow_parent, received, start, take_a_core
+from mbdp.experiments.sweep.process import follow_parent, received, start, stop, take_a_core
 from mbdp.experiments.sweep.settings import keywords
 from mbdp.experiments.sweep.spec import Run
 from mbdp.experiments.sweep.state import saved_step, state_of
@@ -54,20 +55,21 @@ def print_estimate(runs: list[Run], workers: int) -> None:
         print(f"{algo} on {env}: {each}; {len(group)} runs, {core_hours:.3g} core-hours")
     print(f"in all about {total:.3g} core-hours, {total / workers:.3g} hours with {workers} workers. An estimate:")
     print(
-        "one run per method and task was timed for one cycle of learning, on one core of this machine as busy as it is"
+        "one run per method and task was timed for a cycle of learning, on one core of this machine, as busy as it is."
     )
-    print("now; rollouts that grow longer, fits that stop early and settings that differ between runs change it")
+    print("Rollouts that grow longer, fits that stop early and settings that differ between runs change it.")
 
 
 def probe(run: Run) -> Cost:
     """Measure a run's cost as a worker would have it: in a process of its own, on one core. Nothing is written."""
     child = start(__name__, run.request, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert child.stdout is not None
     try:
-        assert child.stdout is not None
         printed = child.stdout.read().strip()  # and not communicate(): it would close the pipe that the child lives by
         child.wait()
     finally:
-        child.kill()
+        stop([child], signal.SIGKILL)
+        child.stdout.close()
     last = (printed or "the probe was killed").splitlines()[-1]
     if child.returncode:
         raise BadInput(f"{run.name}: {last}")

@@ -38,13 +38,21 @@ def start(module: str, request: dict[str, Any], **streams: Any) -> subprocess.Po
     return child
 
 
+def exit_code(child: subprocess.Popen[str]) -> int | None:
+    """How the child ended, None while it goes on."""
+    code = child.poll()
+    if code is not None and child.stdin is not None:
+        child.stdin.close()
+    return code
+
+
 def stop(children: list[subprocess.Popen[str]], number: int) -> None:
     """Send a signal to all, and wait until they have written their checkpoints."""
     for child in children:
-        if child.poll() is None:
-            child.send_signal(number)
+        child.send_signal(number)  # does nothing to one that has ended
     for child in children:
         child.wait()
+        exit_code(child)
 
 
 def received() -> dict[str, Any]:

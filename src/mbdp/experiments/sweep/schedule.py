@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any, Protocol
 
 from mbdp.experiments.run import interruptible
-from mbdp.experiments.sweep.process import stop
+from mbdp.experiments.sweep.process import exit_code, stop
 from mbdp.experiments.sweep.spec import Run
 from mbdp.experiments.sweep.state import error_of, in_use, is_finished, note_error, saved_step
 from mbdp.experiments.sweep.view import View
@@ -39,7 +39,7 @@ class ThisMachine:
         return start_run(run)
 
     def exit_code(self, job: Any) -> int | None:
-        return job.poll()
+        return exit_code(job)
 
     def stop(self, jobs: list[Any], number: int) -> None:
         stop(jobs, number)
@@ -91,7 +91,9 @@ def carry_out_all(runs: list[Run], place: Place, view: View) -> list[Run]:
         if caught:
             place.stop(list(jobs.values()), caught[0])
             left = len(todo) + len(jobs)
-            raise KeyboardInterrupt(caught[0], f"with {left} runs left; the same command goes on with them")
+            raise KeyboardInterrupt(
+                caught[0], f"{left} of {len(runs)} runs are left; the same command goes on with them"
+            )
     return failed
 
 

@@ -104,7 +104,7 @@ def check_request(run: Run) -> None:
     """Refuse a folder that holds anything else than this run."""
     try:
         before = json.loads((run.folder / REQUEST).read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         if (run.folder / "config.json").exists():
             raise BadInput(f"{run.folder} holds a run of no sweep: change out or name in the spec") from None
         return
