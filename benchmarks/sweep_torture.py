@@ -3,9 +3,8 @@
     python -m benchmarks.sweep_torture --runs 200        (or: make torture-sweep)
 
 While the local pool carries out tiny runs on the point mass, one of its processes after the other is ended by SIGKILL,
-one in four as soon as it exists, the others at an instant after their first fit. Each seed is there several times, under
-another name, so that what is left of a run can be compared with its copies, byte by byte. Writes
-results/sweep_torture.json.
+some before they learn, most of them later; a run loses up to three. Each seed is there several times, under another
+name, so that what is left of a run can be compared with its copies, byte by byte. Writes results/sweep_torture.json.
 """
 
 import argparse
@@ -29,7 +28,9 @@ from mbdp.experiments.sweep.state import in_use, is_finished
 from mbdp.parallel import cores
 
 SEEDS = 5
-KILLS_PER_RUN = 1.5
+KILLS = (0, 1, 1, 2, 3)  # how often a run is killed: one of these, at random
+LOOK_EVERY = 0.3  # seconds
+EARLY, LATE = 0.03, 0.3  # the chance to be killed at a look, before and after the first line of metrics
 
 
 def main() -> None:
@@ -55,12 +56,14 @@ def torture(folder: Path, count: int, workers: int, rng: random.Random) -> dict[
     copies = [f"[[run]]\nseed = {i % SEEDS}\ncheckpoint_minutes = {i // SEEDS * 1e-9}" for i in range(count)]
     spec = write_spec(folder, "\n".join(copies), name="{seed}_{checkpoint_minutes}")
     runs = read_spec(spec)
-    kills: dict[str, int] = {}
+    wanted = {run: rng.choice(KILLS) for run in runs}
+    kills = dict.fromkeys(runs, 0)
     with subprocess.Popen([sys.executable, "-m", "mbdp", "sweep", str(spec), "--workers", str(workers)]) as sweep:
         while sweep.poll() is None:
-            if sum(kills.values()) < KILLS_PER_RUN * count and (name := _kill_one(runs, rng)):
-                kills[name] = kills.get(name, 0) + 1
-            time.sleep(rng.uniform(0.0, 1.0))
+            for run in runs:
+                if kills[run] < wanted[run] and _killed(run, rng):
+                    kills[run] += 1
+            time.sleep(LOOK_EVERY)
     left = {run.name: remains(run.folder) for run in runs if is_finished(run.folder)}
     expected: dict[int, Any] = {}
     equal = [left[run.name] == expected.setdefault(run.request["seed"], left[run.name]) for run in _done(runs)]
@@ -68,10 +71,9 @@ def torture(folder: Path, count: int, workers: int, rng: random.Random) -> dict[
         "runs": count,
         "exit_code": sweep.returncode,
         "kills": sum(kills.values()),
-        "runs_that_were_killed": len(kills),
-        "most_kills_of_a_run": max(kills.values(), default=0),
+        "runs_that_were_killed": sum(map(bool, kills.values())),
         "unfinished": [run.name for run in runs if not is_finished(run.folder)],
-        "done_twice": [run.name for run in _done(runs) if _done_twice(run, kills.get(run.name, 0))],
+        "done_twice": [run.name for run in _done(runs) if _done_twice(run, kills[run])],
         "all_equal": all(equal),
         "compared": "metrics.jsonl but time/*, evaluations.npz, policy, config, all arrays and words of the checkpoint",
     }
@@ -81,20 +83,13 @@ def _done(runs: list[Run]) -> list[Run]:
     return [run for run in runs if is_finished(run.folder)]
 
 
-def _kill_one(runs: list[Run], rng: random.Random) -> str:
-    """Kill the process of a run that is going on; the run's name, or nothing if there is none to kill now."""
-    going_on = [run for run in runs if in_use(run.folder)]
-    if not going_on:
-        return ""
-    run = rng.choice(going_on)
+def _killed(run: Run, rng: random.Random) -> bool:
+    """Kill the process of a run, if there is one and chance wants it."""
     learning = (run.folder / "metrics.jsonl").exists()
-    if not learning and rng.random() > 0.25:
-        return ""
-    pid = int((run.folder / ".lock").read_text() or 0)
-    if not pid or not in_use(run.folder):
-        return ""
-    os.kill(pid, signal.SIGKILL)
-    return run.name
+    if not in_use(run.folder) or rng.random() > (LATE if learning else EARLY):
+        return False
+    os.kill(int((run.folder / ".lock").read_text()), signal.SIGKILL)
+    return True
 
 
 def _done_twice(run: Run, kills: int) -> bool:

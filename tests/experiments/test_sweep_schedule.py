@@ -79,7 +79,7 @@ def test_a_run_that_another_process_has_is_left_to_it_until_it_is_free(tmp_path)
 def test_a_run_that_another_sweep_has_finished_is_not_started(tmp_path, capsys):
     made = runs(tmp_path, 2)
     view = View(made, finished=0)
-    view.say = lambda line: (made[1].folder / state.FINISHED).touch()  # type: ignore[method-assign]
+    view.say = lambda line: (made[1].folder / state.FINISHED).touch()
     imagined = Imagined({})
     schedule.carry_out_all(made, imagined, view)
     assert imagined.started == ["0"]

@@ -3,6 +3,8 @@
 import logging
 import signal
 import socket
+import subprocess
+import sys
 import time
 from types import ModuleType
 from typing import Any
@@ -14,6 +16,7 @@ from mbdp.experiments.sweep.worker import start_run
 from mbdp.types import BadInput
 
 RETRIES = 20  # of a task whose worker or node has died
+HEALTH_CHECK = 30.0  # seconds until an address counts as not Ray's
 PATIENCE = 60.0  # seconds that interrupted runs have to write their checkpoints
 
 
@@ -83,7 +86,7 @@ def _connected(address: str) -> ModuleType:
 
 
 def _check_reachable(address: str) -> None:
-    """Ask before Ray does: it would try for a minute, and say so on many lines."""
+    """Ask before Ray does: it would try for minutes, and say so on many lines."""
     host, colon, port = address.rpartition(":")
     if not colon or not host or "/" in host or not port.isdecimal() or int(port) > 65535:
         raise BadInput(f"--ray takes HOST:PORT of the head node, or auto; not {address!r}")
@@ -91,3 +94,8 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=10).close()
     except OSError as error:
         raise BadInput(f"--ray {address}: nothing answers there ({error.strerror or error})") from None
+    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    try:
+        subprocess.run(command, check=True, capture_output=True, timeout=HEALTH_CHECK)
+    except subprocess.SubprocessError:
+        raise BadInput(f"--ray {address}: what answers there is not the head of a Ray cluster") from None

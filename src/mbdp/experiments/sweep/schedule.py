@@ -2,7 +2,6 @@
 
 import signal
 import time
-from collections import deque
 from typing import Any, Protocol
 
 from mbdp.experiments.run import interruptible
@@ -47,70 +46,88 @@ class ThisMachine:
 
 def carry_out_all(runs: list[Run], place: Place, view: View) -> list[Run]:
     """Carry out all runs that are not finished; those that failed. A signal ends it, and everything can be resumed."""
-    todo = deque(run for run in runs if not is_finished(run.folder))
-    jobs: dict[Run, Any] = {}
-    failed: list[Run] = []
-    deaths: dict[Run, tuple[int, int]] = {}  # env step, and how many processes in a row did not get beyond it
-    not_before: dict[Run, float] = {}
-
-    def next_run() -> Run | None:
-        """The most urgent run that no other process has; what another sweep has finished is crossed off."""
-        for run in list(todo):
-            if time.monotonic() < not_before.get(run, 0.0):
-                continue
-            if not in_use(run.folder):
-                todo.remove(run)
-                if not is_finished(run.folder):
-                    return run
-                view.finished(run)
-            not_before[run] = time.monotonic() + ASK_AGAIN
-        return None
-
+    sweep = _Sweep(runs, place, view)
     with interruptible() as caught, view:
-        view.say(f"{len(runs)} runs, {len(runs) - len(todo)} finished before")
-        while (todo or jobs) and not caught:
-            while len(jobs) < place.slots() and (run := next_run()):
-                jobs[run] = place.start(run)
-            for run, job in list(jobs.items()):
-                if (code := place.exit_code(job)) is None:
-                    continue
-                del jobs[run]
-                if code == 0:
-                    view.finished(run)
-                elif code == IN_USE:
-                    not_before[run] = time.monotonic() + ASK_AGAIN
-                    todo.append(run)
-                elif _ended_by_signal(code) and _may_try_again(run, code, deaths):
-                    view.say(f"killed    {run.name} ({_name_of(code)}); it goes on from its last checkpoint")
-                    todo.appendleft(run)
-                else:
-                    failed.append(run)
-                    view.failed(run, error_of(run.folder) or f"ended with exit code {code}")
-            view.show(list(jobs), waiting=len(todo))
+        view.say(f"{len(runs)} runs, {len(runs) - len(sweep.todo)} finished before")
+        while (sweep.todo or sweep.jobs) and not caught:
+            sweep.start_more()
+            sweep.collect()
+            view.show(list(sweep.jobs), waiting=len(sweep.todo))
             time.sleep(LOOK_EVERY)
         if caught:
-            place.stop(list(jobs.values()), caught[0])
-            left = len(todo) + len(jobs)
-            raise KeyboardInterrupt(
-                caught[0], f"{left} of {len(runs)} runs are left; the same command goes on with them"
-            )
-    return failed
+            place.stop(list(sweep.jobs.values()), caught[0])
+            left = f"{len(sweep.todo) + len(sweep.jobs)} of {len(runs)} runs are left"
+            raise KeyboardInterrupt(caught[0], f"{left}; the same command goes on with them")
+    return sweep.failed
+
+
+class _Sweep:
+    """The runs that wait, those that go on, and those that failed."""
+
+    def __init__(self, runs: list[Run], place: Place, view: View):
+        self.place, self.view = place, view
+        self.todo = [run for run in runs if not is_finished(run.folder)]
+        self.jobs: dict[Run, Any] = {}
+        self.failed: list[Run] = []
+        self.not_before: dict[Run, float] = {}  # runs that another process has, and when to look again
+        self.deaths: dict[Run, tuple[int, int]] = {}  # env step, and how many processes did not get beyond it
+
+    def start_more(self) -> None:
+        """Start the most urgent runs for which there is room and that no other process has."""
+        room = self.place.slots() - len(self.jobs)
+        for run in list(self.todo):
+            if room <= 0:
+                break
+            if time.monotonic() < self.not_before.get(run, 0.0):
+                continue
+            if in_use(run.folder):
+                self.not_before[run] = time.monotonic() + ASK_AGAIN
+                continue
+            self.todo.remove(run)
+            if is_finished(run.folder):  # by another sweep
+                self.view.finished(run)
+                continue
+            try:
+                self.jobs[run] = self.place.start(run)
+                room -= 1
+            except OSError as error:
+                self._fail(run, f"{run.folder}: {error.strerror}")
+
+    def collect(self) -> None:
+        """Take note of the runs that have ended, and how."""
+        for run, job in list(self.jobs.items()):
+            if (code := self.place.exit_code(job)) is None:
+                continue
+            del self.jobs[run]
+            if code == 0:
+                self.view.finished(run)
+            elif code == IN_USE:
+                self.not_before[run] = time.monotonic() + ASK_AGAIN
+                self.todo.append(run)
+            elif _ended_by_signal(code) and self._may_try_again(run, code):
+                self.view.say(f"killed    {run.name} ({_name_of(code)}); it goes on from its last checkpoint")
+                self.todo.insert(0, run)
+            else:
+                self._fail(run, error_of(run.folder) or f"ended with exit code {code}")
+
+    def _fail(self, run: Run, error: str) -> None:
+        self.failed.append(run)
+        self.view.failed(run, error)
+
+    def _may_try_again(self, run: Run, code: int) -> bool:
+        """A run whose process was killed is tried again, unless it gets nowhere: then something is wrong with it."""
+        step = saved_step(run.folder)
+        before, count = self.deaths.get(run, (step, 0))
+        count = count + 1 if before == step else 1
+        self.deaths[run] = step, count
+        if count < MOST_DEATHS:
+            return True
+        note_error(run.folder, f"killed by {_name_of(code)} {count} times without progress; is there enough memory?")
+        return False
 
 
 def _ended_by_signal(code: int) -> bool:
     return code < 0 or code in (128 + signal.SIGINT, 128 + signal.SIGTERM)
-
-
-def _may_try_again(run: Run, code: int, deaths: dict[Run, tuple[int, int]]) -> bool:
-    """A run whose process was killed is tried again, unless it gets nowhere: then something is wrong with it."""
-    step, count = saved_step(run.folder), 1
-    if run in deaths and deaths[run][0] == step:
-        count += deaths[run][1]
-    deaths[run] = step, count
-    if count < MOST_DEATHS:
-        return True
-    note_error(run.folder, f"killed by {_name_of(code)} {count} times without progress; is there enough memory?")
-    return False
 
 
 def _name_of(code: int) -> str:

@@ -115,7 +115,7 @@ def _run(row: dict[str, Any], out: Path, pattern: str) -> Run:
     settings = {key: value for key, value in row.items() if key not in DEFAULTS}
     with _naming(", ".join(f"{key} {row[key]}" for key in ("algo", "env", "seed"))):
         config = _config(about, settings)
-    words = asdict(config) | about | {"env": row["env"].replace("/", "-").replace(":", "-")}
+    words = asdict(config) | row | {"env": row["env"].replace("/", "-").replace(":", "-")}
     name = _named(pattern, words)
     schedule = {key: row[key] for key in SCHEDULE}
     return Run(name, out / name, config.steps, about | {"schedule": schedule, "settings": settings})
