@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-peers test-browser bench torture check format clean
+.PHONY: setup demo test test-peers test-ray test-browser bench torture torture-sweep check format clean
 
 setup: .venv/installed
 
@@ -49,6 +49,15 @@ test-browser: .venv/browser
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt selenium
 	touch $@
 
+# Sweeps on a real Ray cluster, in an environment of its own: Ray is never part of the default install.
+test-ray: .venv-ray/installed
+	.venv-ray/bin/python -m pytest tests/ray
+
+.venv-ray/installed: pyproject.toml constraints.txt constraints-ray.txt
+	test -x .venv-ray/bin/python || $(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-ray.txt --editable '.[dev,ray]'
+	touch $@
+
 # Speed against the peers, and what a run costs where no torch is installed, which tensorboardX would import: about half
 # an hour on two cores with nothing else to do.
 bench: setup .venv-peers/installed
@@ -59,5 +68,9 @@ bench: setup .venv-peers/installed
 torture: setup
 	$(BIN)/python -m benchmarks.torture
 
+# Two hundred tiny runs of a sweep, whose workers are killed at random.
+torture-sweep: setup
+	$(BIN)/python -m benchmarks.sweep_torture
+
 clean:
-	rm -rf .venv .venv-peers .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-ray .mypy_cache .pytest_cache .ruff_cache .hypothesis

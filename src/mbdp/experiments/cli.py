@@ -17,6 +17,7 @@ COMMANDS = {
     "resume": ("mbdp.experiments.resume_command", "go on with a run that was interrupted, exactly where it stopped"),
     "evaluate": ("mbdp.experiments.evaluate_command", "run a trained policy and report its return"),
     "robustness": ("mbdp.experiments.robustness_command", "run policies in a grid of perturbed worlds"),
+    "sweep": ("mbdp.experiments.sweep_command", "carry out many runs, on this machine or on a Ray cluster"),
     "report": ("mbdp.experiments.report_command", "one HTML page about many runs, that needs no network"),
     "reproduce": ("mbdp.experiments.reproduce_command", "make a figure of the paper again, from the runs to the PDF"),
 }

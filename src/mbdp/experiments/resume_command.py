@@ -34,10 +34,11 @@ def run(args: argparse.Namespace) -> None:
 
     share_compilations()
     with locked(args.run):
-        _go_on(args.run, args.steps, args.env, args.quiet)
+        go_on(args.run, args.steps, args.env, args.quiet)
 
 
-def _go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool) -> None:
+def go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool) -> None:
+    """Take the steps that are left of a run whose folder the caller has locked."""
     from mbdp.envs.tasks import make
     from mbdp.experiments.checkpoint_folder import checkpoint_name, newest_of
     from mbdp.experiments.run import train
