@@ -9,12 +9,12 @@ from typing import Any
 
 from mbdp.api import MBDP
 from mbdp.envs.tasks import make
+from mbdp.experiments.compilation_cache import share_compilations
 from mbdp.experiments.evaluate import evaluate
 from mbdp.experiments.sweep.process import follow_parent, received, start, stop, take_a_core
 from mbdp.experiments.sweep.settings import keywords
 from mbdp.experiments.sweep.spec import Run
 from mbdp.experiments.sweep.state import saved_step, state_of
-from mbdp.experiments.train_command import share_compilations
 from mbdp.types import BadInput
 
 CYCLE = 250  # env steps that are timed of a method that has no cycle of its own

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from mbdp.api import MBDP
 from mbdp.experiments.checkpoint_folder import checkpoints_of
+from mbdp.experiments.compilation_cache import share_compilations
 from mbdp.experiments.resume_command import go_on
 from mbdp.experiments.run import train
 from mbdp.experiments.sweep import state
 from mbdp.experiments.sweep.process import follow_parent, received, start, take_a_core
 from mbdp.experiments.sweep.settings import keywords
 from mbdp.experiments.sweep.spec import Run
-from mbdp.experiments.train_command import share_compilations
 from mbdp.storage.files import remove_partials, replace_file
 from mbdp.types import BadInput
 
