@@ -62,7 +62,7 @@ test-ray: .venv-ray/installed
 # an hour on two cores with nothing else to do.
 bench: setup .venv-peers/installed
 	.venv-peers/bin/python -m benchmarks.speed
-	taskset -c 0 $(BIN)/python -m benchmarks.run_cost
+	$(BIN)/python -m benchmarks.run_cost
 	$(BIN)/python -m benchmarks.tables
 
 # Fifty times kill -9, resumed each time: about ten minutes.
