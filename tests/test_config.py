@@ -132,7 +132,7 @@ def test_with_training_rollouts_the_entropy_target_is_minus_the_actions():
         ({"updates_per_step": 3, "actor_every": 2}, "multiple of actor-every"),
         ({"members": 1}, "members must be at least 3 for beta=0.2"),
         ({"members": 2}, "members must be at least 3 for beta=0.2"),
-        ({"alpha": 0.8}, "alpha must be at most 0.75 in groups of 4"),
+        ({"alpha": 0.8}, "alpha must be at most 0.5 in groups of 2"),
         ({"group": "members", "alpha": 0.8}, "alpha must be at most 0.75 in groups of 4"),
         ({"group": "members", "member_per": "step"}, "member-per must be row where group is members"),
         ({"expansion": 0}, "group must be state, members, batch or trajectory where expansion is 0"),

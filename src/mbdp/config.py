@@ -99,7 +99,7 @@ class Config(Common):
     beta: float = redefault(Common, "beta", 0.2)
     group: Group = option("returns", "what rollout dropout compares; 'returns' is that of training rollouts")
     samples_per_state: int = option(
-        4, "samples that dropout compares for one state; grouping 'members' has one per kept member, 'batch' one"
+        2, "samples that dropout compares for one state; grouping 'members' has one per kept member, 'batch' one"
     )
     expansion: int = option(3, "steps of the training rollout, H; 0 is plain SAC on d_model")
     random_steps: int = option(1_000, "env steps with random actions before learning starts")
