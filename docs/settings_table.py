@@ -12,7 +12,8 @@ HEAD = """\
 
 This page lists every setting of `mbdp train`, with its default.
 
-A setting is an option (`--samples-per-state 4`), a keyword argument of `MBDP` (`samples_per_state=4`) and a key of a sweep.
+A setting is an option (`--samples-per-state 4`), a keyword argument of `MBDP` (`samples_per_state=4`), and a key of a
+sweep.
 Values depend on `--algo`, `--preset` and the task. `config.json` in a run directory has the values of that run.
 
 """
