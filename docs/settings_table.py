@@ -4,7 +4,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from mbdp.baselines import slbo_config, steve_config
-from mbdp.config import Config, preset
+from mbdp.config import Config
+from mbdp.presets import preset
 
 PAGE = Path(__file__).parent / "reference" / "settings.md"
 HEAD = """\

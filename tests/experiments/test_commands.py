@@ -109,8 +109,8 @@ def test_other_methods_train_by_the_same_command(algo, tmp_path):
         (["train", POINT_MASS, "--seed", "one"], "invalid int value: 'one'"),
         (["train", POINT_MASS, "--algo", "ppo"], "invalid choice: 'ppo'"),
         (["train", POINT_MASS, "--algo", "slbo", "--rollouts", "5"], "slbo has no setting 'rollouts'; it has steps,"),
-        (["train", POINT_MASS, "--algo", "slbo", "--beta", "0.2"], "members must be at least 2 for beta=0.2"),
-        (["train", POINT_MASS, "--expansion", "3"], "mbdp has no setting 'expansion'"),
+        (["train", POINT_MASS, "--algo", "slbo", "--beta", "0.2"], "members must be at least 3 for beta=0.2"),
+        (["train", POINT_MASS, "--stage", "3"], "mbdp has no setting 'stage'"),
         (["train", POINT_MASS, "--algo", "steve", "--expansion", "0"], "expansion must be a whole number, at least 1"),
         (["train", POINT_MASS, "--out", "/dev/null/runs"], "--out: "),
         (["train", POINT_MASS, "--episodes", "0"], "at least 1"),
@@ -167,20 +167,7 @@ def help_of(command: str, capsys: pytest.CaptureFixture[str], option: str = "--h
     return capsys.readouterr().out
 
 
-TO_DO = {
-    "evaluate": "its help has no examples",
-    "robustness": "its help has no examples",
-    "reproduce": "its help has a bare percent sign",
-}
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(reason=TO_DO[name], strict=True)) if name in TO_DO else name
-        for name in COMMANDS
-    ],
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_a_command_has_examples(command, capsys):
     assert f"examples:\n  mbdp {command} " in help_of(command, capsys)
 

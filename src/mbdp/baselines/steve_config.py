@@ -30,6 +30,8 @@ class Config(Common):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.expansion < 1:
+            raise BadInput(f"expansion must be a whole number, at least 1; it is {self.expansion}")
         if self.alpha > 0 and self.members * self.reward_members * self.critics == 1:
             raise BadInput(
                 f"members, reward-members or critics must be at least 2 for alpha={self.alpha} to compare targets; "
