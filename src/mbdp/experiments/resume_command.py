@@ -66,8 +66,8 @@ def _compare_versions(folder: Path) -> None:
 
     try:
         before = json.loads((folder / "versions.json").read_text())
-        changed = [f"{name} {before[name]} -> {now}" for name, now in versions().items() if before[name] != now]
-    except (OSError, ValueError, LookupError, TypeError):
+        changed = [f"{name} {before.get(name)} -> {now}" for name, now in versions().items() if before.get(name) != now]
+    except (OSError, ValueError, AttributeError):
         changed = ["versions.json cannot be read"]
     if changed:
         print(f"made with other versions, so it may differ from an uninterrupted run: {', '.join(changed)}")

@@ -19,6 +19,7 @@ from mbdp.experiments.sweep import state
 from mbdp.experiments.sweep.process import follow_parent, received, start, take_a_core
 from mbdp.experiments.sweep.settings import keywords
 from mbdp.experiments.sweep.spec import Run
+from mbdp.experiments.versions import versions
 from mbdp.storage.files import remove_partials, replace_file
 from mbdp.types import BadInput
 
@@ -64,7 +65,8 @@ def carry_out(run: Run) -> None:
         (run.folder / state.ERROR).unlink(missing_ok=True)
         _write(run.folder / state.REQUEST, run.request)
         with (run.folder / state.ATTEMPTS).open("a") as attempts:
-            attempts.write(json.dumps({"step": state.saved_step(run.folder)} | _here_and_now()) + "\n")
+            began = {"step": state.saved_step(run.folder), "commit": versions()["commit"]}
+            attempts.write(json.dumps(began | _here_and_now()) + "\n")
         share_compilations()
         _train(run.folder, **run.request)
         _write(run.folder / state.FINISHED, {"step": state.saved_step(run.folder)} | _here_and_now())
