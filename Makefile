@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-peers test-ray test-browser bench torture torture-sweep check format clean
+.PHONY: setup demo test test-peers test-ray test-browser bench torture torture-sweep evidence evidence-figures check format clean
 
 setup: .venv/installed
 
@@ -71,6 +71,22 @@ torture: setup
 # Two hundred tiny runs of a sweep, whose workers are killed at random.
 torture-sweep: setup
 	$(BIN)/python -m benchmarks.sweep_torture
+
+# The project's own experiments (specs/evidence), weeks of one core: after any interruption the same command goes on.
+# `make evidence CORES=4`, or in the background: `make evidence BACKGROUND=1`.
+CORES ?= 1
+evidence: setup
+ifdef BACKGROUND
+	mkdir -p runs
+	nohup $(BIN)/python -m benchmarks.evidence --workers $(CORES) > runs/evidence.log 2>&1 & \
+	  echo "process $$!, which prints to runs/evidence.log; it ends, with checkpoints, after: kill $$!"
+else
+	$(BIN)/python -m benchmarks.evidence --workers $(CORES)
+endif
+
+# What there is of them so far, from runs/evidence to results/evidence, and the figures.
+evidence-figures: setup
+	$(BIN)/python -m benchmarks.evidence --only-draw
 
 clean:
 	rm -rf .venv .venv-peers .venv-ray .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -50,7 +50,7 @@ def test_runs_are_collected_in_a_folder_named_after_the_spec_or_where_the_comman
     assert read_spec(file, Path("else"))[0].folder == tmp_path / "else/mbdp/mbdp-PointMass-v0_0"
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "specs").glob("*.toml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sorted((ROOT / "specs").rglob("*.toml")), ids=lambda file: file.stem)
 def test_specs_of_the_project_are_sound(file):
     assert read_spec(file)
 
