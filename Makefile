@@ -63,6 +63,7 @@ test-ray: .venv-ray/installed
 bench: setup .venv-peers/installed
 	.venv-peers/bin/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.run_cost
+	$(BIN)/python -m benchmarks.tables
 
 # Fifty times kill -9, resumed each time: about ten minutes.
 torture: setup

@@ -8,8 +8,9 @@ import jax
 import numpy as np
 import pytest
 
-from mbdp.config import WITHOUT_EXPANSION, Config, preset
+from mbdp.config import Config
 from mbdp.envs.toy import POINT_MASS
+from mbdp.presets import WITHOUT_EXPANSION, preset
 from mbdp.replay import Replay, pack
 from mbdp.types import Spec, Transition
 

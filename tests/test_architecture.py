@@ -18,7 +18,7 @@ LAYERS = (
     ("policies", "theory", "plans"),
     ("networks", "models", "agents", "replay", "rollout", "envs"),
     ("termination",),
-    ("config",),
+    ("config", "presets"),
     ("algorithm",),
     ("baselines",),
     ("methods",),

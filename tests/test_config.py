@@ -3,10 +3,11 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from mbdp.config import PREFERENCES, Config
+from mbdp.config import Config
 from mbdp.dropout import model_dropout
 from mbdp.envs.tasks import TASKS
 from mbdp.methods import METHODS, preset
+from mbdp.presets import PREFERENCES
 from mbdp.types import BadInput, Spec
 
 

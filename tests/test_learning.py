@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from mbdp import MBDP
-from mbdp.config import WITHOUT_EXPANSION
 from mbdp.envs.tasks import make
 from mbdp.envs.toy import POINT_MASS
 from mbdp.experiments.evaluate import evaluate
+from mbdp.presets import WITHOUT_EXPANSION
 
 SMALL = {
     "random_steps": 200,

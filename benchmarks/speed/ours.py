@@ -29,12 +29,12 @@ from benchmarks.speed.settings import (
 
 from mbdp import algorithm
 from mbdp.agents import sac
-from mbdp.config import preset
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import make, task_of
 from mbdp.models import ensemble
 from mbdp.models.fit import create_optimiser, descend, scaling_of, split
 from mbdp.plans import Budget, Group, Plan, Shape
+from mbdp.presets import preset
 from mbdp.replay import Replay, mixed_minibatches, unpack
 from mbdp.rollout import rollout, surviving_rows
 

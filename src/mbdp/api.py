@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdp.algorithm import Progress
-from mbdp.config import PREFERENCES
 from mbdp.envs.interact import World
 from mbdp.envs.tasks import make, registered, task_of
 from mbdp.methods import METHODS, Method
 from mbdp.policies.policy import Policy
+from mbdp.presets import PREFERENCES
 from mbdp.replay import unpack
 from mbdp.storage.checkpoint import load_learner, read_about, save_checkpoint
 from mbdp.streams import generator

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from mbdp import algorithm, config
+from mbdp import algorithm, config, presets
 from mbdp.agents import ddpg, sac, trpo
 from mbdp.algorithm import Learner, Progress
 from mbdp.baselines import slbo, slbo_config, steve, steve_config
@@ -22,8 +22,8 @@ class Method(NamedTuple):
     value: Callable[..., Any]  # (agent, observation, action) -> expected discounted return
 
 
-_MBDP = Method(config.Config, config.preset, algorithm.create, algorithm.mbdp, sac, algorithm.value)
-METHODS = dict.fromkeys(config.FAMILY, _MBDP) | {
+_MBDP = Method(config.Config, presets.preset, algorithm.create, algorithm.mbdp, sac, algorithm.value)
+METHODS = dict.fromkeys(presets.FAMILY, _MBDP) | {
     "steve": Method(steve_config.Config, steve_config.preset, steve.create, steve.steve, ddpg, steve.value),
     "slbo": Method(slbo_config.Config, slbo_config.preset, slbo.create, slbo.slbo, trpo, slbo.value),
 }

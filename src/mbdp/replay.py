@@ -77,8 +77,9 @@ def mixed_minibatches(
     With nothing imagined yet, all rows are real.
     """
     real = batch if not len(d_model) else round(real_ratio * batch)
-    rows = np.empty((count, batch, d_env.spec.row_width), np.float32)
-    rows[:, :real] = d_env.sample(count * real, rng).reshape(count, real, -1)
+    width = d_env.spec.row_width
+    rows = np.empty((count, batch, width), np.float32)
+    rows[:, :real] = d_env.sample(count * real, rng).reshape(count, real, width)
     if real < batch:
-        rows[:, real:] = d_model.sample(count * (batch - real), rng).reshape(count, batch - real, -1)
+        rows[:, real:] = d_model.sample(count * (batch - real), rng).reshape(count, batch - real, width)
     return rows

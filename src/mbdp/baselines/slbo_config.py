@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mbdp.config import Common, at_most_a_quarter, option, redefault
+from mbdp.config import Common, option, redefault
 from mbdp.envs.tasks import task_of
+from mbdp.presets import at_most_a_quarter
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mbdp.config import Common, at_most_a_quarter, option, redefault
+from mbdp.config import Common, option, redefault
 from mbdp.config import Config as ConfigOfMBDP
 from mbdp.envs.tasks import task_of
+from mbdp.presets import at_most_a_quarter
 from mbdp.types import BadInput
 
 

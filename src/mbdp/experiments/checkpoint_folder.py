@@ -64,6 +64,7 @@ def _words_of_run(file: Path) -> dict[str, Any]:
                 "checkpoint_minutes": float(words["schedule"]["checkpoint_minutes"]),
             },
             "episodes": [(float(total), int(length)) for total, length in words["episodes"]],
+            "training": {str(name): float(x) for name, x in words.get("training", {}).items()},
             "evaluations": [
                 (int(step), [float(x) for x in returns], [int(x) for x in lengths])
                 for step, returns, lengths in words["evaluations"]

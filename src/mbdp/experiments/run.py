@@ -53,6 +53,7 @@ def train(
         record = Record(folder, agent, past)
         with Display(agent.config.steps, agent.learner.step, live=not quiet) as display:
             display.episodes.extend(past["episodes"] if past else [])
+            display.latest |= past.get("training", {}) if past else {}
             run = _Run(agent, record, display, schedule)
             try:
                 if not past:
@@ -103,8 +104,13 @@ class _Run:
 
     def checkpoint(self) -> None:
         """Save everything as it is now."""
-        self.record.checkpoint(self.agent, {"schedule": self.schedule, "episodes": list(self.display.episodes)})
+        words = {"schedule": self.schedule, "episodes": list(self.display.episodes), "training": self._training()}
+        self.record.checkpoint(self.agent, words)
         self.saved_at = time.monotonic()
+
+    def _training(self) -> dict[str, float]:
+        """What the newest updates, which may be some env steps ago, say of themselves."""
+        return {name: float(x) for name, x in self.display.latest.items() if name.startswith("train/")}
 
     def _evaluate(self, progress: Progress) -> None:
         try:
@@ -113,10 +119,9 @@ class _Run:
             raise Broken(f"the policy has diverged at step {progress.step}: {error}") from None
         result = evaluate(policy, self.envs, discount=self.agent.discount)
         self.display.evaluated(progress.step, result.returns)
-        training = {name: x for name, x in progress.metrics.items() if name.startswith("train/")}
         believed = {"eval/expected_discounted": self.agent.value(result.starts).mean()}
         gathered = self.display.averages() | {"rollout/faults": self.agent.world.faults}
-        self.record.evaluation(progress.step, result, believed | training | gathered)
+        self.record.evaluation(progress.step, result, believed | self._training() | gathered)
         self._warn(progress)
 
     def _warn(self, progress: Progress) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from mbdp.baselines import slbo_config, steve_config
-from mbdp.config import FAMILY, PREFERENCES, Config
+from mbdp.config import Config
+from mbdp.presets import FAMILY, PREFERENCES
 from mbdp.types import BadInput
 
 EXAMPLES = """\

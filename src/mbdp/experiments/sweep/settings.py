@@ -3,8 +3,8 @@
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin
 
-from mbdp.config import PREFERENCES, PresetName
 from mbdp.methods import METHODS
+from mbdp.presets import PREFERENCES, PresetName
 from mbdp.types import BadInput
 
 SCHEDULE = {"evaluate_every": 1000, "episodes": 10, "checkpoint_minutes": 5.0}  # as `mbdp train` has them
