@@ -2,8 +2,8 @@
 
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -42,6 +42,7 @@ def train(
     episodes: int = 10,
     checkpoint_minutes: float = 5.0,
     quiet: bool = False,
+    track: Sequence[str] = (),
     past: dict[str, Any] | None = None,
 ) -> None:
     """Learn until the configured number of env steps, evaluating, logging and saving into `folder`.
@@ -50,7 +51,7 @@ def train(
     """
     schedule = {"evaluate_every": evaluate_every, "episodes": episodes, "checkpoint_minutes": checkpoint_minutes}
     with interruptible() as caught, _explained(folder):
-        record = Record(folder, agent, past)
+        record = Record(folder, agent, past, track)
         with Display(agent.config.steps, agent.learner.step, live=not quiet) as display:
             display.episodes.extend(past["episodes"] if past else [])
             display.latest |= past.get("training", {}) if past else {}
@@ -65,8 +66,7 @@ def train(
                 run.checkpoint()
                 raise
             finally:
-                with suppress(OSError):  # what the run ended with matters more than TensorBoard's copy
-                    record.events.close()
+                record.close()
         record.draw()
 
 

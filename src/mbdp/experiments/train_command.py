@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from mbdp.baselines import slbo_config, steve_config
 from mbdp.config import Config
+from mbdp.experiments.trackers import add_track, check_installed
 from mbdp.presets import FAMILY, PREFERENCES
 from mbdp.types import BadInput
 
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint-minutes", type=float, default=5.0, metavar="M", help="between two checkpoints (default: 5)"
     )
+    add_track(parser)
     seen: set[str] = set()
     for title, config in GROUPS.items():
         group = parser.add_argument_group(title)
@@ -74,6 +76,7 @@ def run(args: argparse.Namespace) -> None:
         settings["horizon"] = tuple(settings["horizon"])
     if args.evaluate_every < 1 or args.episodes < 1 or not args.checkpoint_minutes >= 0:
         raise BadInput("--evaluate-every and --episodes must be at least 1, --checkpoint-minutes at least 0")
+    check_installed(args.track)
     from mbdp.experiments.compilation_cache import share_compilations
 
     share_compilations()  # before anything is compiled, because JAX looks for a cache only once
@@ -94,6 +97,7 @@ def run(args: argparse.Namespace) -> None:
             episodes=args.episodes,
             checkpoint_minutes=args.checkpoint_minutes,
             quiet=args.quiet,
+            track=args.track,
         )
     print(f"done: policy, metrics and {folder / 'learning_curve.png'}; next: mbdp evaluate {folder}", flush=True)
 
