@@ -4,10 +4,11 @@ import io
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -27,11 +28,19 @@ from mbdp.types import BadInput
 class Record:
     """What a run leaves behind; `past` is what its checkpoint says of it, if it is resumed; `track` names trackers."""
 
-    def __init__(self, folder: Path, agent: MBDP, past: dict[str, Any] | None = None, track: Sequence[str] = ()):
+    def __init__(
+        self,
+        folder: Path,
+        agent: MBDP,
+        past: dict[str, Any] | None = None,
+        track: Sequence[str] = (),
+        perturb: Mapping[str, float] = MappingProxyType({}),
+    ):
         self.folder, self.metrics = folder, folder / "metrics.jsonl"
         self.began = time.monotonic() - (past["elapsed"] if past else 0.0)
         self.evaluations: list[tuple[int, list[float], list[int]]] = past["evaluations"] if past else []
         about = {"env": agent.env_id, "algo": agent.algo, "seed": agent.seed, "settings": asdict(agent.config)}
+        about |= {"perturb": dict(perturb)} if perturb else {}
         _write_json(folder / "config.json", about)
         if past:
             cut_metrics(self.metrics, agent.learner.step)

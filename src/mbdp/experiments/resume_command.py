@@ -43,11 +43,10 @@ def run(args: argparse.Namespace) -> None:
 
 def go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool, track: Sequence[str] = ()) -> None:
     """Take the steps that are left of a run whose folder the caller has locked."""
-    from mbdp.envs.tasks import make
     from mbdp.experiments.checkpoint_folder import checkpoint_name, newest_of
     from mbdp.experiments.run import train
 
-    agent, past, complaints = newest_of(folder, make(env_id) if env_id else None)
+    agent, past, complaints = newest_of(folder, env_id)
     step, until = agent.learner.step, agent.config.steps if steps is None else steps
     for complaint in complaints:
         print(f"cannot be used: {complaint}; going on from {checkpoint_name(step)} instead", flush=True)
@@ -58,7 +57,7 @@ def go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool, trac
     if not agent.continued_exactly:
         print("the environment did not repeat the interrupted episode; a new one begins, so the run differs from there")
     print(f"run directory: {folder}; going on from step {step} of {until}", flush=True)
-    train(agent, folder, **past["schedule"], quiet=quiet, track=track, past=past)
+    train(agent, folder, **past["schedule"], quiet=quiet, track=track, perturb=past["perturb"], past=past)
     if step == until:
         print(f"the run is finished: all {step} steps were done before; --steps N adds more")
     else:
