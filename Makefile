@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-peers test-ray test-browser bench torture torture-sweep evidence evidence-figures check format clean
+.PHONY: setup demo test test-peers test-ray test-browser docs bench torture torture-sweep evidence evidence-figures check format clean
 
 setup: .venv/installed
 
@@ -58,6 +58,17 @@ test-ray: .venv-ray/installed
 	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-ray.txt --editable '.[dev,ray]'
 	touch $@
 
+# The documentation as a site, site/index.html: in an environment of its own, and a warning is an error.
+# The variable silences the notice about the end of life of Material for MkDocs in May 2027.
+docs: .venv-docs/installed
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+.venv-docs/installed: constraints-docs.txt
+	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-docs.txt mkdocs-material 'mkdocstrings[python]'
+	touch $@
+
 # Speed against the peers, and what a run costs where no torch is installed, which tensorboardX would import: about half
 # an hour on two cores with nothing else to do.
 bench: setup .venv-peers/installed
@@ -90,4 +101,4 @@ evidence-figures: setup
 	$(BIN)/python -m benchmarks.evidence --only-draw
 
 clean:
-	rm -rf .venv .venv-peers .venv-ray .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-ray .venv-docs site .mypy_cache .pytest_cache .ruff_cache .hypothesis

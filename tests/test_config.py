@@ -1,10 +1,11 @@
 import math
 from dataclasses import asdict, replace
 
+import numpy as np
 import pytest
 
 from mbdp.config import Config
-from mbdp.dropout import model_dropout
+from mbdp.dropout import model_dropout, rollout_dropout
 from mbdp.envs.tasks import TASKS
 from mbdp.methods import METHODS, preset
 from mbdp.presets import PREFERENCES
@@ -31,8 +32,6 @@ def test_mbpo_is_a_diff_of_mbdp():
 
 
 def test_mbpo_keeps_its_five_elites_of_seven():
-    import numpy as np
-
     assert len(model_dropout(np.arange(7.0), preset("mbpo", "Hopper-v5").beta)) == 5
 
 
@@ -133,7 +132,7 @@ def test_with_training_rollouts_the_entropy_target_is_minus_the_actions():
         ({"updates_per_step": 3, "actor_every": 2}, "multiple of actor-every"),
         ({"members": 1}, "members must be at least 3 for beta=0.2"),
         ({"members": 2}, "members must be at least 3 for beta=0.2"),
-        ({"alpha": 0.8}, "alpha must be at most 0.75 in groups of 4"),
+        ({"alpha": 0.8}, "alpha must be at most 0.5 in groups of 2"),
         ({"group": "members", "alpha": 0.8}, "alpha must be at most 0.75 in groups of 4"),
         ({"group": "members", "member_per": "step"}, "member-per must be row where group is members"),
         ({"expansion": 0}, "group must be state, members, batch or trajectory where expansion is 0"),
@@ -163,3 +162,14 @@ def test_ten_members_drop_every_beta_of_the_papers_sweep(beta):
 
 def test_a_beta_that_members_do_not_allow_is_said():
     assert Config(members=7).remarks == ["beta=0.2 of 7 members drops 1 of them, in effect 0.143"]
+
+
+@pytest.mark.parametrize("name", ["default", "paper"])
+@pytest.mark.parametrize("preference", [*PREFERENCES, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
+def test_presets_preferences_and_the_papers_sweep_drop_the_alpha_that_they_name(name, preference):
+    settings = PREFERENCES.get(preference, {"alpha": preference})
+    config = replace(preset("mbdp", "Hopper-v5", name), **settings)
+    rng = np.random.default_rng(0)
+    groups = rng.normal(size=(40_000, config.samples_per_state))
+    mask = rollout_dropout(groups, config.alpha, rounding=rng.random(40_000))
+    assert 1 - mask.mean() == pytest.approx(config.alpha, abs=0.01)

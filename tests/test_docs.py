@@ -1,13 +1,28 @@
-"""The documents quote the code as it is."""
+"""The documents quote the code as it is, their links lead somewhere, and what they tell a reader to type works."""
 
+import argparse
+import ast
+import importlib
+import importlib.util
+import os
 import re
+import shlex
+import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
 
+from mbdp import api
+from mbdp.experiments.cli import COMMANDS, OneLineParser
+from tests.conftest import tiny_expanding
+
 ROOT = Path(__file__).parent.parent
 CODE = " ".join(" ".join(file.read_text().split()) for file in sorted((ROOT / "src").rglob("*.py"))).replace("( ", "(")
 HEADER = re.compile(r"^\| (equation|Algorithm 1) \|.*\n\|[-|]+\n((?:\|.*\n)+)", re.MULTILINE)
+FENCE = re.compile(r"^(<!-- illustrative: .+ -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
 def quotes(document: str) -> list[str]:
@@ -30,3 +45,112 @@ def test_lines_beside_equations_are_lines_of_the_code(document, at_least):
         if part.strip(" ,)") and part.strip(" ,)") not in CODE
     ]
     assert missing == []
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))
+
+
+def anchors(page: Path) -> set[str]:
+    """The ids of a page's headings, as Python-Markdown makes them."""
+    titles = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    plain = [unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode() for title in titles]
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in plain}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_lead_to_files_and_headings_that_exist(name):
+    page, broken = ROOT / name, []
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text())):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target)
+    assert broken == []
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.is_relative_to(ROOT / "docs")], ids=lambda page: page.stem
+)
+def test_a_page_of_the_site_is_in_its_navigation(page):
+    assert re.search(rf": {re.escape(str(page.relative_to(ROOT / 'docs')))}$", (ROOT / "mkdocs.yml").read_text(), re.M)
+
+
+def parser_of(command: str) -> argparse.ArgumentParser:
+    parser = OneLineParser(prog=f"mbdp {command}", allow_abbrev=False)
+    importlib.import_module(COMMANDS[command][0]).add_arguments(parser)
+    return parser
+
+
+def commands_in(page: Path) -> list[list[str]]:
+    """The command lines of mbdp in a page's blocks, without comments."""
+    blocks = [block[3] for block in FENCE.finditer(page.read_text()) if block[2] in ("", "bash")]
+    lines = [line.strip() for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("mbdp ")]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands_in(page)], ids=lambda page: page.stem)
+def test_command_lines_are_understood(page):
+    for name, *arguments in commands_in(page):
+        if name != "--help":
+            assert not {"-h", "--help"} & set(arguments)
+            parser_of(name).parse_args(arguments)  # raises BadInput
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_of_commands_in_a_sentence_exist(name):
+    for code in re.findall(r"`(mbdp [a-z]+ [^`]+)`", FENCE.sub("", (ROOT / name).read_text())):
+        command = code.split()[1]
+        known = {option for action in parser_of(command)._actions for option in action.option_strings} | {"--help"}
+        assert set(re.findall(r"(?<= )--[a-z-]+", code)) <= known, code
+
+
+def python_blocks(page: Path) -> list[tuple[str, bool]]:
+    """The Python code of a page, and whether it is only an illustration."""
+    return [(block[3], bool(block[1])) for block in FENCE.finditer(page.read_text()) if block[2] == "python"]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.stem)
+def test_python_blocks_import_what_exists(page):
+    for code, _ in python_blocks(page):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mbdp":
+                module = importlib.import_module(node.module or "")
+                assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+
+
+RUN = [page for page in PAGES if page.parent != ROOT and any(not only_shown for _, only_shown in python_blocks(page))]
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+def test_python_blocks_run_at_a_tiny_size(page, tmp_path, monkeypatch):
+    small = api.METHODS["mbdp"]._replace(preset=lambda *_: tiny_expanding(real_ratio=0.5))
+    monkeypatch.setitem(api.METHODS, "mbdp", small)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    os.symlink(ROOT / "results", tmp_path / "results")
+    names = {"__name__": "__docs__"}
+    for code, only_shown in python_blocks(page):
+        if named := re.match(r"# (\w+\.py)\n", code):
+            (tmp_path / named[1]).write_text(code)
+        elif not only_shown:
+            exec(compile(re.sub(r"learn\([\d_]+", "learn(60", code), page.name, "exec"), names)
+    for file in tmp_path.glob("*.py"):
+        sys.modules.pop(file.stem, None)
+
+
+def test_the_page_of_settings_is_up_to_date():
+    spec = importlib.util.spec_from_file_location("settings_table", ROOT / "docs" / "settings_table.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PAGE.read_text() == module.page(), "run: python docs/settings_table.py"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent != ROOT], ids=lambda page: page.stem)
+def test_a_page_says_its_purpose_before_anything_else(page):
+    first = re.sub(r"^# .+\n+", "", page.read_text())
+    assert re.match(r"[A-Z`]", first), "the title is followed by a sentence"

@@ -36,20 +36,20 @@ def redefault(parent: type, name: str, default: Any) -> Any:
 class Common:
     """What every system has: a learned model, networks for policy and values, and the two dropouts."""
 
-    steps: int = option(20_000, "env steps, random ones included")
-    alpha: float = option(0.0, "rollout dropout: fraction of imagined samples dropped, highest reward first")
-    beta: float = option(0.0, "model dropout: fraction of members dropped, most biased first")
+    steps: int = option(20_000, "env steps in all, random ones included; known tasks have their own default")
+    alpha: float = option(0.0, "rollout dropout: fraction of imagined samples to drop, highest first")
+    beta: float = option(0.0, "model dropout: fraction of ensemble members to drop, most biased first")
 
-    members: int = option(1, "models in the ensemble")
-    model_width: int = option(200, "units in each hidden layer of a model")
-    model_depth: int = option(4, "hidden layers of a model")
-    bias: BiasName = option("distance", "score that ranks members: next-state distance (paper) or MSE (MBPO)")
-    fit_batch: int = option(256, "rows in a member's minibatch")
-    model_learning_rate: float = option(1e-3, "Adam's step size for the ensemble")
+    members: int = option(1, "members of the ensemble")
+    model_width: int = option(200, "units per hidden layer of a member")
+    model_depth: int = option(4, "hidden layers of a member")
+    bias: BiasName = option("distance", "hold-out score that ranks members: next-state distance (paper) or MSE (MBPO)")
+    fit_batch: int = option(256, "batch size of a member's gradient step")
+    model_learning_rate: float = option(1e-3, "learning rate of the ensemble")
 
-    width: int = option(256, "units in each hidden layer of actor and critics")
+    width: int = option(256, "units per hidden layer of actor and critics")
     depth: int = option(2, "hidden layers of actor and critics")
-    discount: float = option(0.99, "gamma")
+    discount: float = option(0.99, "discount, gamma")
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -97,58 +97,54 @@ class Config(Common):
 
     alpha: float = redefault(Common, "alpha", 0.2)
     beta: float = redefault(Common, "beta", 0.2)
-    group: Group = option("returns", "what rollout dropout compares; 'returns' is that of training rollouts")
-    samples_per_state: int = option(
-        4, "samples that dropout compares for one state; grouping 'members' has one per kept member, 'batch' one"
-    )
-    expansion: int = option(3, "steps of the training rollout, H; 0 is plain SAC on d_model")
-    random_steps: int = option(1_000, "env steps with random actions before learning starts")
+    group: Group = option("returns", "samples that rollout dropout compares; 'returns' needs expansion above 0")
+    samples_per_state: int = option(2, "rollouts per start state, or returns per (s, a); not used with group 'members'")
+    expansion: int = option(3, "length H of the training rollout; 0 trains SAC on single imagined steps")
+    random_steps: int = option(1_000, "env steps with random actions before training starts")
 
     members: int = redefault(Common, "members", 5)
     model_depth: int = redefault(Common, "model_depth", 3)
-    model_noise: NoisePer = option("output", "a model's noise: one level per output, or predicted for each input")
-    model_layer_norm: bool = option(True, "layer normalisation in the models")
-    member_per: MemberPer = option("row", "a member is drawn for each imagined row, or one for all rows of a step")
-    model_every: int = option(250, "env steps between two fits of the ensemble")
-    fit_steps: int = option(
-        200, "gradient steps in each fit, warm-started; 0 stops early by hold-out error, as MBPO does"
-    )
-    first_fit_steps: int = option(1_600, "gradient steps in the first fit, if fit_steps is not 0")
+    model_noise: NoisePer = option("output", "model variance: one per output dimension, or predicted from each input")
+    model_layer_norm: bool = option(True, "LayerNorm in the models")
+    member_per: MemberPer = option("row", "draw a member for each imagined row, or one for all rows of a step")
+    model_every: int = option(250, "env steps between two refits of the ensemble")
+    fit_steps: int = option(200, "gradient steps per refit, warm-started; 0 = stop early by hold-out error, as MBPO")
+    first_fit_steps: int = option(1_600, "gradient steps of the first fit, unless fit_steps is 0")
     longest_epoch: int = option(
-        0, "early stopping looks at the hold-out error after so many gradient steps of an epoch; 0 is all of them"
+        0, "early stopping: most gradient steps between two checks of the hold-out error; 0 = a whole epoch"
     )
     most_fit_steps: int = option(
-        0, "gradient steps after which a later fit that stops early ends in any case; 0 is never"
+        0, "early stopping: most gradient steps of a refit, not of the first fit; 0 = no limit"
     )
 
-    rollouts: int = option(2_500, "imagined rollouts after each fit")
+    rollouts: int = option(2_500, "imagined rollouts after each refit")
     imagined_per_drawn: float = option(
-        0.0, "cap on imagined rows per row that the updates before the next fit sample; 0 is no cap"
+        0.0, "cap on imagined rows per row that updates sample before the next refit; 0 = no cap"
     )
     horizon: tuple[int, int, int, int] = option(
-        (20, 20, 0, 0), "rollout length FROM TO, growing between env steps FIRST LAST"
+        (20, 20, 0, 0), "rollout length: grows from FROM to TO between env steps FIRST and LAST"
     )
-    last_discount: float = option(0.0, "gamma that discount grows to while the rollout length grows, if it is larger")
-    d_model_fits: int = option(1, "d_model holds the rollouts of so many fits")
+    last_discount: float = option(0.0, "discount at the end of the horizon's growth; 0 = discount stays fixed")
+    d_model_fits: int = option(1, "refits whose rollouts d_model holds")
 
     updates_per_step: int = option(1, "critic updates per env step")
-    update_every: int = option(10, "env steps between two bouts of updates")
+    update_every: int = option(10, "env steps between two rounds of updates; a round makes up for all of them")
     actor_every: int = option(1, "critic updates per update of actor and temperature")
-    real_ratio: float = option(0.05, "share of real rows in SAC's minibatches; 1 is plain SAC")
-    batch: int = option(256, "rows in a minibatch of policy and critics")
-    critics: int = option(2, "critics; of more than two, a random pair makes each target")
-    activation: Activation = option("silu", "between the layers of actor and critics")
-    layer_norm: bool = option(True, "layer normalisation in the critics")
-    normalised_inputs: bool = option(True, "inputs of actor and critics normalised by the real observations")
-    learning_rate: float = option(3e-4, "Adam's step size for actor, critics and temperature")
-    tau: float = option(0.02, "step of the target critics towards the critics")
-    target_entropy: float = option(
-        math.nan, "entropy the temperature aims at; nan means -actions, or -actions/2 if expansion is 0"
+    real_ratio: float = option(0.05, "share of real rows in each minibatch; 1 = model-free SAC")
+    batch: int = option(256, "batch size of actor and critic updates")
+    critics: int = option(2, "number of critics; a target is the smaller of a random pair")
+    activation: Activation = option("silu", "activation of actor and critics")
+    layer_norm: bool = option(True, "LayerNorm in the critics")
+    normalised_inputs: bool = option(
+        True, "normalise inputs of actor and critics by the mean and deviation of real observations"
     )
-    temperature: float = option(0.1, "initial temperature")
+    learning_rate: float = option(3e-4, "learning rate of actor, critics and temperature")
+    tau: float = option(0.02, "rate at which target critics follow the critics")
+    target_entropy: float = option(math.nan, "target entropy; nan = -actions, or -actions/2 if expansion is 0")
+    temperature: float = option(0.1, "initial entropy temperature")
     discount: float = redefault(Common, "discount", 0.995)
     average_over: int = option(
-        500, "env steps, a tenth of all at most, over which the evaluated and saved policy is averaged; 1 is the newest"
+        500, "env steps (a tenth of all at most) over which the evaluated policy's weights are averaged; 1 = newest"
     )
 
     def __post_init__(self) -> None:

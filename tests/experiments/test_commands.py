@@ -2,18 +2,22 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mbdp.baselines import slbo_config, steve_config
+from mbdp.config import Config
 from mbdp.envs.toy import POINT_MASS
 from mbdp.experiments.checkpoint_folder import checkpoints_of
-from mbdp.experiments.cli import main
+from mbdp.experiments.cli import COMMANDS, main
 from mbdp.policies.policy import load_policy
 from tests.conftest import TINY
 
@@ -105,8 +109,8 @@ def test_other_methods_train_by_the_same_command(algo, tmp_path):
         (["train", POINT_MASS, "--seed", "one"], "invalid int value: 'one'"),
         (["train", POINT_MASS, "--algo", "ppo"], "invalid choice: 'ppo'"),
         (["train", POINT_MASS, "--algo", "slbo", "--rollouts", "5"], "slbo has no setting 'rollouts'; it has steps,"),
-        (["train", POINT_MASS, "--algo", "slbo", "--beta", "0.2"], "members must be at least 2 for beta=0.2"),
-        (["train", POINT_MASS, "--expansion", "3"], "mbdp has no setting 'expansion'"),
+        (["train", POINT_MASS, "--algo", "slbo", "--beta", "0.2"], "members must be at least 3 for beta=0.2"),
+        (["train", POINT_MASS, "--stage", "3"], "mbdp has no setting 'stage'"),
         (["train", POINT_MASS, "--algo", "steve", "--expansion", "0"], "expansion must be a whole number, at least 1"),
         (["train", POINT_MASS, "--out", "/dev/null/runs"], "--out: "),
         (["train", POINT_MASS, "--episodes", "0"], "at least 1"),
@@ -132,9 +136,9 @@ def test_help_explains_itself(arguments):
 
 HELP = """
 import sys
-from mbdp.experiments.cli import main
+from mbdp.experiments.cli import COMMANDS, main
 try:
-    main([*sys.argv[1:], "--help"])
+    main(sys.argv[1:])
 except SystemExit as end:
     assert not end.code
 heavy = {"jax", "gymnasium", "mujoco", "matplotlib", "scipy"} & set(sys.modules)
@@ -142,11 +146,45 @@ assert not heavy, f"--help imports {sorted(heavy)}"
 """
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["resume"], ["evaluate"], ["robustness"]])
-def test_help_imports_neither_learner_nor_simulator(command):
-    done = subprocess.run([sys.executable, "-c", HELP, *command], capture_output=True, text=True)
+@pytest.mark.parametrize(
+    "arguments", [["--help"], *([command, "--help"] for command in ("train", "resume", "evaluate", "robustness"))]
+)
+def test_help_imports_neither_learner_nor_simulator(arguments):
+    done = subprocess.run([sys.executable, "-c", HELP, *arguments], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert "usage: mbdp" in done.stdout
+
+
+def test_the_long_help_imports_neither_learner_nor_simulator():
+    done = subprocess.run([sys.executable, "-c", HELP, "train", "--help-all"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def help_of(command: str, capsys: pytest.CaptureFixture[str], option: str = "--help") -> str:
+    with pytest.raises(SystemExit) as end:
+        main([command, option])
+    assert not end.value.code
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_has_examples(command, capsys):
+    assert f"examples:\n  mbdp {command} " in help_of(command, capsys)
+
+
+def options_in(text: str) -> list[str]:
+    return re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)
+
+
+def test_the_help_of_train_shows_the_options_that_matter(capsys):
+    shown = "help-all algo preset prefer steps alpha beta group expansion seed out evaluate-every episodes quiet"
+    assert options_in(help_of("train", capsys)) == [f"--{name}" for name in shown.split()]
+
+
+def test_the_long_help_of_train_shows_every_setting(capsys):
+    shown = set(options_in(help_of("train", capsys, "--help-all")))
+    names = {one.name for config in (Config, steve_config.Config, slbo_config.Config) for one in fields(config)}
+    assert {"--" + name.replace("_", "-") for name in names} | {"--checkpoint-minutes"} <= shown
 
 
 def test_an_interrupted_run_ends_with_130_and_a_checkpoint(tmp_path):

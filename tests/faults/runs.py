@@ -40,20 +40,22 @@ def train(out: Path, *options: str, env: str = POINT_MASS) -> Path:
     return run
 
 
-def start_and_die(patch: pytest.MonkeyPatch, out: Path, step: int, saved: Iterable[int], **rest: Any) -> Path:
-    """A run that checkpoints at the steps `saved`, and dies after everything else of `step` was written."""
+def start_and_die(
+    patch: pytest.MonkeyPatch, out: Path, step: int, saved: Iterable[int], *, acted: bool = False, **rest: Any
+) -> Path:
+    """A run that checkpoints at the steps `saved`, and dies after `step` of them, or in the midst of the next one."""
     with patch.context() as context:
-        context.setattr(Record, "checkpoint", _dying(Record.checkpoint, step, {0, *saved}))
+        context.setattr(Record, "checkpoint", _dying(Record.checkpoint, step, {0, *saved}, acted))
         with pytest.raises(Death):
             train(out, "--checkpoint-minutes", "0", *rest.pop("options", ()), **rest)
     return next(out.glob("*/*"))
 
 
-def _dying(checkpoint: Callable[..., None], step: int, saved: set[int]) -> Callable[..., None]:
+def _dying(checkpoint: Callable[..., None], step: int, saved: set[int], acted: bool) -> Callable[..., None]:
     def wrapper(self: Record, agent: Any, words: Any) -> None:
         if agent.learner.step in saved:
             checkpoint(self, agent, words)
-        if agent.learner.step == step:
+        if agent.learner.step == step and agent.learner.acted == acted:
             raise Death
 
     return wrapper

@@ -84,7 +84,7 @@ def test_a_flipped_bit_in_an_array_names_the_array(file):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ({"format": FORMAT + 1}, f"written in format {FORMAT + 1}; this version of mbdp reads 3 and {FORMAT}"),
+        ({"format": FORMAT + 1}, f"written in format {FORMAT + 1}; this version of mbdp reads 4 and {FORMAT}"),
         ({"format": "new"}, "written in format 'new'"),
         ({"env": "os:system"}, "pass it as env="),
         ({"env": "Nothing-v0"}, "'Nothing-v0' is not a registered environment"),

@@ -15,6 +15,7 @@ from mbdp.envs.toy import POINT_MASS
 from mbdp.experiments.checkpoint_folder import checkpoint_name, checkpoints_of
 from mbdp.experiments.cli import main
 from mbdp.experiments.run import interruptible
+from mbdp.storage.checkpoint import read_about
 from tests.faults.runs import OPTIONS, remains, train
 
 LONG = ("--steps", "400")
@@ -28,6 +29,7 @@ def slow(opened):
         time.sleep(1000)
 os.fsync = slow
 from mbdp.experiments.cli import main
+from mbdp.storage.checkpoint import read_about
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -73,7 +75,7 @@ def test_a_process_that_is_ended_goes_on_to_the_same_end(whole_long, tmp_path, n
 def test_a_signal_does_not_wait_for_the_end_of_a_long_fit(tmp_path):
     run = tmp_path / "mbdp" / "mbdp-PointMass-v0_0"
     with start(tmp_path, options=("--first-fit-steps", "1000000000")) as child:
-        wait_until(lambda: (run / "checkpoints" / checkpoint_name(41)).exists())
+        wait_until(lambda: (file := run / "checkpoints" / checkpoint_name(40)).exists() and read_about(file)["acted"])
         child.send_signal(signal.SIGTERM)
         assert child.wait(600) == 143  # the fit alone would take days
     assert MBDP.load(checkpoints_of(run)[-1]).learner.acted

@@ -16,20 +16,22 @@ class Config(Common):
 
     members: int = redefault(Common, "members", 4)
     random_steps: int = redefault(ConfigOfMBDP, "random_steps", 1_000)
-    expansion: int = option(3, "steps that the model expands a target by, at most")
-    reward_members: int = option(4, "reward networks")
-    critics: int = option(4, "critics")
+    expansion: int = option(3, "most model steps in a critic target")
+    reward_members: int = option(4, "number of reward networks")
+    critics: int = option(4, "number of critics")
     model_every: int = redefault(ConfigOfMBDP, "model_every", 250)
     fit_steps: int = redefault(ConfigOfMBDP, "fit_steps", 250)
     first_fit_steps: int = redefault(ConfigOfMBDP, "first_fit_steps", 2_000)
     updates_per_step: int = option(2, "updates of critics, actor and reward networks per env step")
     batch: int = redefault(ConfigOfMBDP, "batch", 256)
     width: int = redefault(Common, "width", 128)
-    learning_rate: float = option(3e-4, "Adam's step size for actor, critics and reward networks")
-    target_every: int = option(500, "updates between two copies of the critics to their targets")
+    learning_rate: float = option(3e-4, "learning rate of actor, critics and reward networks")
+    target_every: int = option(500, "updates between two copies of the critics to the target critics")
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.expansion < 1:
+            raise BadInput(f"expansion must be a whole number, at least 1; it is {self.expansion}")
         if self.alpha > 0 and self.members * self.reward_members * self.critics == 1:
             raise BadInput(
                 f"members, reward-members or critics must be at least 2 for alpha={self.alpha} to compare targets; "

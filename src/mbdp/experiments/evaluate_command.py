@@ -7,8 +7,15 @@ from mbdp.experiments.evaluate import FIRST_SEED, evaluate
 from mbdp.experiments.training_world import make_world, perturbation_of
 from mbdp.types import BadInput
 
+EXAMPLES = """\
+examples:
+  mbdp evaluate runs/mbdp/Hopper-v5_0
+  mbdp evaluate runs/mbdp/Hopper-v5_0 --episodes 1 --video hop.gif
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLES
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument("--episodes", type=int, default=10, metavar="N", help="how many (default: 10)")
     parser.add_argument("--seed", type=int, default=FIRST_SEED, help=f"of the first episode (default: {FIRST_SEED})")

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     curves.add_argument("--methods", nargs="+", default=[], metavar="NAME", help="only these of the published ones")
     curves.add_argument(
-        "--band", choices=("sd", "interval"), default="sd", help="mean and sd, or IQM and 95 % interval"
+        "--band", choices=("sd", "interval"), default="sd", help="mean and sd, or IQM and 95 %% interval"
     )
     curves.add_argument("--smooth", type=int, default=0, metavar="N", help="env steps to average over (default: 0)")
     residual = parser.add_argument_group("of residual")

@@ -6,6 +6,12 @@ from pathlib import Path
 from mbdp.experiments.grid_arguments import add_grid_arguments
 from mbdp.parallel import cores
 
+EXAMPLES = """\
+examples:
+  mbdp robustness runs/mbdp/Hopper-v5_0
+  mbdp robustness runs/mbdp/Hopper-v5_0 --mass 0.5:1.5:5 --friction 0.8,1,1.2 --episodes 3 --out robustness
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -17,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--env", help="environment id (default: the one the policies were trained in)")
     add_grid_arguments(parser)
+    parser.epilog = f"{parser.epilog}\n\n{EXAMPLES}"
     parser.add_argument("--episodes", type=int, default=5, metavar="N", help="per world (default: 5)")
     parser.add_argument("--seed", type=int, default=0, help="of the first episode of every world (default: 0)")
     parser.add_argument("--workers", type=int, default=cores(), metavar="N", help="processes (default: all cores)")

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+from collections.abc import Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, get_args
@@ -15,46 +16,83 @@ from mbdp.types import BadInput
 
 EXAMPLES = """\
 examples:
-  mbdp train InvertedPendulum-v5                       minutes on a laptop
+  mbdp train InvertedPendulum-v5                       a small task
   mbdp train Hopper-v5 --prefer robust --seed 1        more rollout dropout
+  mbdp train Hopper-v5 --alpha 0.3 --beta 0            your own fractions
   mbdp train Hopper-v5 --algo mbpo --preset paper      close to its authors' settings
 
-Settings that are not given follow --algo, --preset and the environment; config.json in the run directory has them all.
+The value in brackets is that of mbdp's default preset. What you do not set follows --algo, --preset and the
+environment. config.json in the run directory has every value. `mbdp train --help-all` shows every option.
 """
+SHOWN = ("steps", "alpha", "beta", "group", "expansion")  # settings that --help shows; --help-all has them all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "mbdp train ENV [options]"
     parser.epilog = EXAMPLES
-    parser.add_argument("env", metavar="ENV", help="a Gymnasium id, for example Hopper-v5")
-    parser.add_argument("--algo", choices=(*FAMILY, "steve", "slbo"), default="mbdp", help="the method (default: mbdp)")
-    parser.add_argument("--preset", choices=("default", "paper"), default="default", help="where settings start from")
+    help_all = parser.add_argument("--help-all", action=HelpAll, help="show every option and exit")
+    assert isinstance(help_all, HelpAll)
+    parser.add_argument("env", metavar="ENV", help="Gymnasium id, for example Hopper-v5")
+    parser.add_argument("--algo", choices=(*FAMILY, "steve", "slbo"), default="mbdp", help="the method (mbdp)")
     parser.add_argument(
-        "--prefer", choices=PREFERENCES, help="alpha and beta as Section 3.3.3 advises; explicit ones win"
+        "--preset", choices=("default", "paper"), default="default", help="the set of default settings (default)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
-    parser.add_argument("--out", type=Path, default=Path("runs"), help="where runs are collected (default: runs)")
-    parser.add_argument("--quiet", action="store_true", help="plain lines instead of a live panel")
-    parser.add_argument("--evaluate-every", type=int, default=1000, metavar="N", help="env steps (default: 1000)")
-    parser.add_argument("--episodes", type=int, default=10, metavar="N", help="per evaluation (default: 10)")
     parser.add_argument(
-        "--checkpoint-minutes", type=float, default=5.0, metavar="M", help="between two checkpoints (default: 5)"
+        "--prefer", choices=PREFERENCES, help=f"set alpha and beta: {_preferences()}; explicit ones win"
+    )
+    settings = {one.name: one for config in reversed(GROUPS.values()) for one in fields(config)}
+    for name in SHOWN:
+        _add_setting(parser, settings.pop(name))
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything random (0)")
+    parser.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR", help="folder for runs (runs)")
+    parser.add_argument(
+        "--evaluate-every", type=int, default=1000, metavar="N", help="env steps between two evaluations (1000)"
+    )
+    parser.add_argument("--episodes", type=int, default=10, metavar="N", help="episodes in each evaluation (10)")
+    parser.add_argument("--quiet", action="store_true", help="print plain lines instead of a live panel")
+    shown = len(parser._actions)
+    parser.add_argument(
+        "--checkpoint-minutes", type=float, default=5.0, metavar="X", help="minutes between two checkpoints (5)"
     )
     add_track(parser)
     add_perturb(parser)
-    seen: set[str] = set()
     for title, config in GROUPS.items():
         group = parser.add_argument_group(title)
         for one in fields(config):
-            if one.name not in seen:
+            if settings.pop(one.name, None):
                 _add_setting(group, one)
-        seen |= {one.name for one in fields(config)}
+    help_all.hide(parser._actions[shown:])
 
 
 GROUPS = {
-    "settings, with the value of mbdp's default preset where no task has its own": Config,
+    "more settings": Config,
     "settings that only --algo steve has": steve_config.Config,
     "settings that only --algo slbo has": slbo_config.Config,
 }
+
+
+class HelpAll(argparse.Action):
+    """An option that prints the help with what `--help` hides."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest=argparse.SUPPRESS, default=argparse.SUPPRESS, nargs=0, help=help)
+        self.hidden: list[tuple[argparse.Action, str | None]] = []
+
+    def hide(self, actions: Sequence[argparse.Action]) -> None:
+        """Show these options in the long help only."""
+        self.hidden = [(action, action.help) for action in actions]
+        for action in actions:
+            action.help = argparse.SUPPRESS
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        for action, text in self.hidden:
+            action.help = text
+        parser.print_help()
+        parser.exit()
+
+
+def _preferences() -> str:
+    return "; ".join(f"{name} {of['alpha']:g} and {of['beta']:g}" for name, of in PREFERENCES.items())
 
 
 def _add_setting(group: Any, one: Field) -> None:
@@ -68,7 +106,7 @@ def _add_setting(group: Any, one: Field) -> None:
         group.add_argument(name, choices=choices, help=text)
     else:
         assert isinstance(one.type, type)
-        group.add_argument(name, type=one.type, metavar=one.type.__name__[0].upper(), help=text)
+        group.add_argument(name, type=one.type, metavar="N" if one.type is int else "X", help=text)
 
 
 def run(args: argparse.Namespace) -> None:

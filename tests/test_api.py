@@ -144,3 +144,24 @@ def test_bad_arguments_are_named(arguments, named):
 def test_zero_steps_are_refused():
     with pytest.raises(BadInput, match=r"total_timesteps.*0"):
         MBDP(POINT_MASS, **SETTINGS).learn(0)
+
+
+def test_stochastic_predictions_repeat_with_the_seed_and_differ_from_call_to_call():
+    observation = np.zeros((3, 2), np.float32)
+    agents = [MBDP(POINT_MASS, seed=seed, **SETTINGS) for seed in (0, 0, 1)]
+    first, again, other = ([agent.predict(observation, deterministic=False)[0] for _ in range(2)] for agent in agents)
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first[0], first[1])
+    assert not np.array_equal(first, other)
+
+
+def test_predict_makes_a_policy_once_for_each_agent(monkeypatch):
+    agent, made = MBDP(POINT_MASS, **SETTINGS), []
+    original = MBDP.policy
+    monkeypatch.setattr(MBDP, "policy", lambda self: made.append(1) or original(self))
+    for _ in range(3):
+        agent.predict(np.zeros(2, np.float32))
+    assert len(made) == 1
+    agent.learn(60)
+    agent.predict(np.zeros(2, np.float32))
+    assert len(made) == 2
