@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-peers test-ray test-browser docs bench torture torture-sweep check format clean
+.PHONY: setup demo test test-peers test-ray test-browser docs bench torture torture-sweep evidence evidence-figures check format clean
 
 setup: .venv/installed
 
@@ -27,14 +27,14 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# What needs torch runs in an environment of its own: torch is never part of the default install.
+# What needs torch, W&B or MLflow runs in an environment of its own: none is part of the default install.
 test-peers: .venv-peers/installed
 	.venv-peers/bin/python -m pytest tests/peers
 
 # mbrl asks for much that nothing here uses, so it comes without its dependencies, beside the few that it imports.
 .venv-peers/installed: pyproject.toml constraints.txt constraints-peers.txt
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,onnx,sb3,sbx]' onnx hydra-core sb3-contrib termcolor tqdm
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,onnx,sb3,sbx,wandb,mlflow]' onnx hydra-core sb3-contrib termcolor tqdm
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-peers.txt --no-deps mbrl
 	touch $@
 
@@ -83,6 +83,22 @@ torture: setup
 # Two hundred tiny runs of a sweep, whose workers are killed at random.
 torture-sweep: setup
 	$(BIN)/python -m benchmarks.sweep_torture
+
+# The project's own experiments (specs/evidence), weeks of one core: after any interruption the same command goes on.
+# `make evidence CORES=4`, or in the background: `make evidence BACKGROUND=1`.
+CORES ?= 1
+evidence: setup
+ifdef BACKGROUND
+	mkdir -p runs
+	nohup $(BIN)/python -m benchmarks.evidence --workers $(CORES) > runs/evidence.log 2>&1 & \
+	  echo "process $$!, which prints to runs/evidence.log; it ends, with checkpoints, after: kill $$!"
+else
+	$(BIN)/python -m benchmarks.evidence --workers $(CORES)
+endif
+
+# What there is of them so far, from runs/evidence to results/evidence, and the figures.
+evidence-figures: setup
+	$(BIN)/python -m benchmarks.evidence --only-draw
 
 clean:
 	rm -rf .venv .venv-peers .venv-ray .venv-docs site .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -42,6 +42,21 @@ def test_a_run_has_the_settings_at_the_top_unless_it_has_its_own(tmp_path):
     assert (second.steps, second.request["seed"], second.request["settings"]["alpha"]) == (400, 0, 0.0)
 
 
+def test_a_grid_of_worlds_is_all_combinations_of_their_axes(tmp_path):
+    text = "env = 'Hopper-v5'\nname = '{perturb}_{seed}'\n[grid]\nperturb.mass = [0.8, 1]\nperturb.friction = [2]"
+    assert names(tmp_path, text) == ["mass=0.8,friction=2_0", "mass=1,friction=2_0"]
+    assert [run.request["perturb"] for run in read_spec(tmp_path / "spec.toml")] == [
+        {"mass": 0.8, "friction": 2.0},
+        {"mass": 1.0, "friction": 2.0},
+    ]
+
+
+def test_a_run_in_the_nominal_world_asks_for_what_it_always_did(tmp_path):
+    file = tmp_path / "spec.toml"
+    file.write_text(f"{ENV}[[run]]\nperturb = {{}}\nseed = 1")
+    assert "perturb" not in read_spec(file)[0].request
+
+
 def test_runs_are_collected_in_a_folder_named_after_the_spec_or_where_the_command_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "ablation.toml"
@@ -50,7 +65,7 @@ def test_runs_are_collected_in_a_folder_named_after_the_spec_or_where_the_comman
     assert read_spec(file, Path("else"))[0].folder == tmp_path / "else/mbdp/mbdp-PointMass-v0_0"
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "specs").glob("*.toml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sorted((ROOT / "specs").rglob("*.toml")), ids=lambda file: file.stem)
 def test_specs_of_the_project_are_sound(file):
     assert read_spec(file)
 
@@ -74,6 +89,10 @@ BAD = {
     "name = '../{seed}'\n[grid]\nseed = [0]": "not a folder inside of `out`",
     "name = '/{seed}'\n[grid]\nseed = [0]": "not a folder inside of `out`",
     "[[run]]\nenv = 'Hoper-v5'": "did you mean 'Hopper-v5'?",
+    "perturb = 3\n[grid]\nseed = [0]": "perturb must be a table of coefficients",
+    "[[run]]\nperturb = {mas = 2}": "there is no axis 'mas'",
+    "[[run]]\nperturb = {mass = 2}": "is not a MuJoCo environment",
+    "[[run]]\nenv = 'InvertedPendulum-v5'\nperturb = {friction = 2}": "would change nothing",
     "[[run]]\nenv = 'CartPole-v1'": "Discrete(2)",
     "[[run]]\nenv = 'some_module:Env-v0'": "would import a module: pass --allow-code",
     "[[run]]\nenv = ''": "env is missing",

@@ -27,13 +27,17 @@ def draw_ablation(
     fixed: float = FIXED,
     name: str = "ablation",
 ) -> list[Path]:
-    """A row per task; boxes over seeds, every seed as a dot, and the mean without any dropout as a dashed line."""
+    """A row per task; boxes over seeds, every seed as a dot, and the mean without any dropout as a dashed line.
+
+    Without results of `mbdp robustness` there is nothing to show but efficiency.
+    """
     scores = robustness_scores(results)
     envs = list(dict.fromkeys(method.env for method in methods))
-    columns = [("robustness", "alpha"), ("robustness", "beta"), ("efficiency", "alpha"), ("efficiency", "beta")]
+    kinds = ("robustness", "efficiency") if results else ("efficiency",)
+    columns = [(kind, setting) for kind in kinds for setting in ("alpha", "beta")]
     with style():
         figure = Figure(figsize=(PAGE, 1.75 * len(envs) + 0.2), layout="constrained")
-        panels = figure.subplots(len(envs), 4, squeeze=False)
+        panels = figure.subplots(len(envs), len(columns), squeeze=False)
         for row, env in zip(panels, envs, strict=True):
             here = [(method.name, run) for method in methods if method.env == env for run in method.runs]
             for panel, (kind, setting) in zip(row, columns, strict=True):
@@ -44,7 +48,7 @@ def draw_ablation(
                 _draw_boxes(panel, values, setting, fixed, COLOURS[setting == "beta"])
                 panel.set_title(f"{kind}, {'beta' if setting == 'alpha' else 'alpha'} = {fixed:g}")
                 panel.set_xlabel(setting)
-            for pair in (row[:2], row[2:]):  # what is measured in the same way is seen on the same scale
+            for pair in (row[:2], row[-2:]):  # what is measured in the same way is seen on the same scale
                 low, high = min(p.get_ylim()[0] for p in pair), max(p.get_ylim()[1] for p in pair)
                 for panel in pair:
                     panel.set_ylim(low, high)

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import gymnasium
-
 from mbdp.api import MBDP
+from mbdp.experiments.training_world import load_agent
+from mbdp.robustness.axes import check_coefficients
 from mbdp.storage.checkpoint import read_about
 from mbdp.storage.files import remove_partials
 from mbdp.types import BadInput
@@ -29,7 +29,7 @@ def save_in(run: Path, agent: MBDP, words: dict[str, Any]) -> None:
         old.unlink(missing_ok=True)
 
 
-def newest_of(run: Path, env: gymnasium.Env | None = None) -> tuple[MBDP, dict[str, Any], list[str]]:
+def newest_of(run: Path, env_id: str | None = None) -> tuple[MBDP, dict[str, Any], list[str]]:
     """The agent of the newest intact checkpoint, the run's words in it, and what is wrong with newer ones.
 
     Those are renamed, so that they are neither taken for good ones again nor lost.
@@ -40,7 +40,8 @@ def newest_of(run: Path, env: gymnasium.Env | None = None) -> tuple[MBDP, dict[s
     unusable: list[Path] = []
     for file in reversed(checkpoints_of(run)):
         try:
-            agent, words = MBDP.load(file, env=env), _words_of_run(file)
+            words = _words_of_run(file)
+            agent = load_agent(file, env_id, words["perturb"])
         except BadInput as error:
             complaints.append(str(error))
             unusable.append(file)
@@ -70,6 +71,7 @@ def _words_of_run(file: Path) -> dict[str, Any]:
                 for step, returns, lengths in words["evaluations"]
             ],
             "elapsed": float(words["elapsed"]),
+            "perturb": check_coefficients(dict(words.get("perturb", {}))),
         }
     except (TypeError, KeyError, ValueError, OverflowError) as error:
         raise BadInput(f"{file}: saved by hand, not by `mbdp train` ({type(error).__name__}: {error})") from None

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from mbdp.experiments.evaluate import FIRST_SEED, evaluate
+from mbdp.experiments.training_world import make_world, perturbation_of
 from mbdp.types import BadInput
 
 EXAMPLES = """\
@@ -26,11 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     if args.episodes < 1 or args.seed < 0:
         raise BadInput("--episodes must be at least 1 and --seed at least 0")
-    from mbdp.envs.tasks import make, registered
+    from mbdp.envs.tasks import registered
     from mbdp.policies.policy import load_policy
 
     policy = load_policy(args.run)
-    envs = [make(registered(policy.env, args.run)) for _ in range(args.episodes)]
+    perturb = perturbation_of(args.run)
+    envs = [make_world(registered(policy.env, args.run), perturb) for _ in range(args.episodes)]
+    if perturb:
+        print(f"as in training, with {', '.join(f'{axis} {value:g}' for axis, value in perturb.items())}")
     result = evaluate(policy, envs, first_seed=args.seed)
     for i, (value, length) in enumerate(zip(result.returns, result.lengths, strict=True)):
         print(f"episode {i:3}  seed {args.seed + i}  return {value:10.2f}  length {length}")

@@ -4,8 +4,11 @@ import io
 import json
 import math
 import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -16,19 +19,28 @@ from mbdp.analysis.curves import draw_curves
 from mbdp.api import MBDP
 from mbdp.experiments.checkpoint_folder import save_in
 from mbdp.experiments.evaluate import Evaluation
+from mbdp.experiments.trackers import open_trackers
 from mbdp.experiments.versions import versions
 from mbdp.storage.files import replace_file, sync
 from mbdp.types import BadInput
 
 
 class Record:
-    """What a run leaves behind; `past` is what its checkpoint says of it, if it is resumed."""
+    """What a run leaves behind; `past` is what its checkpoint says of it, if it is resumed; `track` names trackers."""
 
-    def __init__(self, folder: Path, agent: MBDP, past: dict[str, Any] | None = None):
+    def __init__(
+        self,
+        folder: Path,
+        agent: MBDP,
+        past: dict[str, Any] | None = None,
+        track: Sequence[str] = (),
+        perturb: Mapping[str, float] = MappingProxyType({}),
+    ):
         self.folder, self.metrics = folder, folder / "metrics.jsonl"
         self.began = time.monotonic() - (past["elapsed"] if past else 0.0)
         self.evaluations: list[tuple[int, list[float], list[int]]] = past["evaluations"] if past else []
         about = {"env": agent.env_id, "algo": agent.algo, "seed": agent.seed, "settings": asdict(agent.config)}
+        about |= {"perturb": dict(perturb)} if perturb else {}
         _write_json(folder / "config.json", about)
         if past:
             cut_metrics(self.metrics, agent.learner.step)
@@ -36,16 +48,19 @@ class Record:
         else:
             _write_json(folder / "versions.json", versions())
         self.events = SummaryWriter(str(folder), flush_secs=30, purge_step=agent.learner.step + 1 if past else None)
+        self.trackers = open_trackers(track, folder, _plain(about))
 
     def add(self, step: int, numbers: dict[str, Any]) -> None:
-        """One line of metrics.jsonl, and the same numbers for TensorBoard."""
+        """One line of metrics.jsonl, and the same numbers for TensorBoard and the trackers."""
         plain = {name: _plain(value) for name, value in numbers.items()}
         line = {"step": step, **plain, "time/elapsed": round(self.elapsed(), 3)}
         with self.metrics.open("a") as stream:
             stream.write(json.dumps(line) + "\n")
-        for name, value in plain.items():
-            if isinstance(value, int | float):
-                self.events.add_scalar(name, value, step)
+        scalars = {name: value for name, value in plain.items() if isinstance(value, int | float)}
+        for name, value in scalars.items():
+            self.events.add_scalar(name, value, step)
+        for tracker in self.trackers:
+            tracker.add(step, scalars)
 
     def evaluation(self, step: int, result: Evaluation, numbers: dict[str, Any]) -> None:
         """Log an evaluation, here and in Stable-Baselines3's evaluations.npz."""
@@ -70,6 +85,12 @@ class Record:
         if self.metrics.exists():
             sync(self.metrics)
         save_in(self.folder, agent, words | {"elapsed": self.elapsed(), "evaluations": self.evaluations})
+
+    def close(self) -> None:
+        """Let TensorBoard's file and the trackers write what they still have."""
+        for one in (self.events, *self.trackers):
+            with suppress(OSError):  # what the run ended with matters more than a copy of its numbers
+                one.close()
 
     def elapsed(self) -> float:
         return time.monotonic() - self.began

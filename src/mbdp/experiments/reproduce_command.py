@@ -68,7 +68,10 @@ def run(args: argparse.Namespace) -> None:
     published = read_published(args.published, args.methods) if args.published else []
     out = args.out or Path("runs/reproduce") / f"{args.figure}_{args.scale}"
     if not args.runs:
-        train(spec_of(args.figure, args.scale), out / "runs", args.workers)
+        spec = spec_of(args.figure, args.scale)
+        if args.scale != "smoke":
+            announce(spec, out / "runs", args.workers)
+        train(spec, out / "runs", args.workers)
     folders = args.runs or [str(out / "runs")]
     methods = _methods(folders)
     robustness = _robustness(args, methods, folders, out) if args.figure in USUAL_GRID else []
@@ -93,6 +96,19 @@ def spec_of(figure: str, scale: str) -> Path:
         if (folder / name).is_file():
             return folder / name
     raise BadInput(f"specs/{name} is missing: reinstall mbdp, or give runs with --from")
+
+
+def announce(spec: Path, out: Path, workers: int) -> None:
+    """Say how many runs are left of a spec, and about how many core-hours they will take."""
+    from mbdp.experiments.sweep.estimate import print_cost
+    from mbdp.experiments.sweep.spec import read_spec
+    from mbdp.experiments.sweep.state import is_finished
+
+    runs = read_spec(spec, out)
+    todo = [run for run in runs if not is_finished(run.folder)]
+    print(f"{len(runs)} runs, {len(runs) - len(todo)} of them finished", flush=True)
+    if todo:
+        print_cost(todo, workers)
 
 
 def train(spec: Path, out: Path, workers: int) -> None:

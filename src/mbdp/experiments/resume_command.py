@@ -2,9 +2,11 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mbdp.experiments.trackers import add_track, check_installed
 from mbdp.types import BadInput
 
 EXAMPLES = """\
@@ -24,26 +26,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, metavar="N", help="env steps in all (default: as it was started)")
     parser.add_argument("--env", metavar="ID", help="needed for an id that imports a module: files import no code")
     parser.add_argument("--quiet", action="store_true", help="plain lines instead of a live panel")
+    add_track(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     if not args.run.is_dir():
         raise BadInput(f"{args.run}: there is no such run directory")
+    check_installed(args.track)
     from mbdp.experiments.compilation_cache import share_compilations
     from mbdp.storage.files import locked
 
     share_compilations()
     with locked(args.run):
-        go_on(args.run, args.steps, args.env, args.quiet)
+        go_on(args.run, args.steps, args.env, args.quiet, args.track)
 
 
-def go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool) -> None:
+def go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool, track: Sequence[str] = ()) -> None:
     """Take the steps that are left of a run whose folder the caller has locked."""
-    from mbdp.envs.tasks import make
     from mbdp.experiments.checkpoint_folder import checkpoint_name, newest_of
     from mbdp.experiments.run import train
 
-    agent, past, complaints = newest_of(folder, make(env_id) if env_id else None)
+    agent, past, complaints = newest_of(folder, env_id)
     step, until = agent.learner.step, agent.config.steps if steps is None else steps
     for complaint in complaints:
         print(f"cannot be used: {complaint}; going on from {checkpoint_name(step)} instead", flush=True)
@@ -54,7 +57,7 @@ def go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool) -> N
     if not agent.continued_exactly:
         print("the environment did not repeat the interrupted episode; a new one begins, so the run differs from there")
     print(f"run directory: {folder}; going on from step {step} of {until}", flush=True)
-    train(agent, folder, **past["schedule"], quiet=quiet, past=past)
+    train(agent, folder, **past["schedule"], quiet=quiet, track=track, perturb=past["perturb"], past=past)
     if step == until:
         print(f"the run is finished: all {step} steps were done before; --steps N adds more")
     else:
@@ -66,8 +69,8 @@ def _compare_versions(folder: Path) -> None:
 
     try:
         before = json.loads((folder / "versions.json").read_text())
-        changed = [f"{name} {before[name]} -> {now}" for name, now in versions().items() if before[name] != now]
-    except (OSError, ValueError, LookupError, TypeError):
+        changed = [f"{name} {before.get(name)} -> {now}" for name, now in versions().items() if before.get(name) != now]
+    except (OSError, ValueError, AttributeError):
         changed = ["versions.json cannot be read"]
     if changed:
         print(f"made with other versions, so it may differ from an uninterrupted run: {', '.join(changed)}")

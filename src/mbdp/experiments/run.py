@@ -2,19 +2,20 @@
 
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from mbdp import interruption
 from mbdp.algorithm import Progress
 from mbdp.api import MBDP
-from mbdp.envs.tasks import make
 from mbdp.experiments.alarms import Alarms
 from mbdp.experiments.display import Display
 from mbdp.experiments.evaluate import evaluate
 from mbdp.experiments.record import Record
+from mbdp.experiments.training_world import Coefficients, make_world
 from mbdp.interruption import Interrupted
 from mbdp.types import BadInput, Broken
 
@@ -42,6 +43,8 @@ def train(
     episodes: int = 10,
     checkpoint_minutes: float = 5.0,
     quiet: bool = False,
+    track: Sequence[str] = (),
+    perturb: Coefficients = MappingProxyType({}),
     past: dict[str, Any] | None = None,
 ) -> None:
     """Learn until the configured number of env steps, evaluating, logging and saving into `folder`.
@@ -50,11 +53,11 @@ def train(
     """
     schedule = {"evaluate_every": evaluate_every, "episodes": episodes, "checkpoint_minutes": checkpoint_minutes}
     with interruptible() as caught, _explained(folder):
-        record = Record(folder, agent, past)
+        record = Record(folder, agent, past, track, perturb)
         with Display(agent.config.steps, agent.learner.step, live=not quiet) as display:
             display.episodes.extend(past["episodes"] if past else [])
             display.latest |= past.get("training", {}) if past else {}
-            run = _Run(agent, record, display, schedule)
+            run = _Run(agent, record, display, schedule, perturb)
             try:
                 if not past:
                     run.checkpoint()  # from the first moment on there is something to resume
@@ -65,17 +68,17 @@ def train(
                 run.checkpoint()
                 raise
             finally:
-                with suppress(OSError):  # what the run ended with matters more than TensorBoard's copy
-                    record.events.close()
+                record.close()
         record.draw()
 
 
 class _Run:
     """The parts that one training run holds together."""
 
-    def __init__(self, agent: MBDP, record: Record, display: Display, schedule: dict[str, Any]):
+    def __init__(self, agent: MBDP, record: Record, display: Display, schedule: dict[str, Any], perturb: Coefficients):
         self.agent, self.record, self.display, self.schedule = agent, record, display, schedule
-        self.envs = [make(agent.env_id) for _ in range(schedule["episodes"])]
+        self.perturb = perturb
+        self.envs = [make_world(agent.env_id, perturb) for _ in range(schedule["episodes"])]
         self.alarms = Alarms(agent)
         self.saved_at = time.monotonic()
 
@@ -105,6 +108,7 @@ class _Run:
     def checkpoint(self) -> None:
         """Save everything as it is now."""
         words = {"schedule": self.schedule, "episodes": list(self.display.episodes), "training": self._training()}
+        words |= {"perturb": dict(self.perturb)} if self.perturb else {}
         self.record.checkpoint(self.agent, words)
         self.saved_at = time.monotonic()
 

@@ -1,14 +1,35 @@
 """The versions that a result was made with."""
 
 import platform
+import subprocess
 from importlib.metadata import version
+from pathlib import Path
 
 PACKAGES = ("mbdp", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco")
 
 
-def versions() -> dict[str, str]:
-    """Packages, Python and platform, by name."""
+def versions() -> dict[str, str | None]:
+    """Packages, Python, platform, and the commit of the code if it runs from a checkout, by name."""
     return {name: version(name) for name in PACKAGES} | {
         "python": platform.python_version(),
         "platform": platform.platform(),
+        "commit": commit(Path(__file__).parents[3]),
     }
+
+
+def commit(root: Path) -> str | None:
+    """The commit of the checkout at `root`, with "-dirty" if its src/ has changed since; None where there is none."""
+    top = _git(root, "rev-parse", "--show-toplevel")
+    if not top or Path(top) != root.resolve():  # an installed package can lie inside of another project's checkout
+        return None
+    head, changes = _git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain", "--", "src")
+    return None if head is None or changes is None else head + "-dirty" * bool(changes)
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    """What git prints, or None if it cannot."""
+    command = ["git", "--no-optional-locks", "-C", str(root), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None

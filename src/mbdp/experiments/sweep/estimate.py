@@ -3,21 +3,24 @@
 import json
 import signal
 import subprocess
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from mbdp.api import MBDP
-from mbdp.envs.tasks import make
 from mbdp.experiments.compilation_cache import share_compilations
 from mbdp.experiments.evaluate import evaluate
 from mbdp.experiments.sweep.process import follow_parent, received, start, stop, take_a_core
 from mbdp.experiments.sweep.settings import keywords
 from mbdp.experiments.sweep.spec import Run
 from mbdp.experiments.sweep.state import saved_step, state_of
+from mbdp.experiments.training_world import make_world, new_agent
 from mbdp.types import BadInput
 
 CYCLE = 250  # env steps that are timed of a method that has no cycle of its own
+LIMIT = 90.0  # seconds that a probe may take, compilations included
 
 
 @dataclass(frozen=True)
@@ -44,63 +47,101 @@ def print_estimate(runs: list[Run], workers: int) -> None:
     print(f"{len(runs)} runs, {len(runs) - len(todo)} finished; to do, in this order:")
     for run in todo:
         print(f"  {run.name}  {states[run].kind}, step {saved_step(run.folder):,} of {run.steps:,}")
-    total, groups = 0.0, dict[tuple[str, str], list[Run]]()
+    print_cost(todo, workers)
+
+
+def print_cost(todo: list[Run], workers: int) -> None:
+    """Time one run per method and task, and say how many core-hours all of them will take."""
+    groups = dict[tuple[str, str], list[Run]]()
     for run in todo:
         groups.setdefault((run.request["algo"], run.request["env"]), []).append(run)
+    print(f"timing one run for each of {len(groups)} pairs of method and task, {LIMIT:.0f} s at most", flush=True)
+    total, unknown = 0.0, 0
     for (algo, env), group in groups.items():
         cost = probe(group[0])
+        if cost is None:
+            unknown += len(group)
+            print(f"{algo} on {env}: {len(group)} runs; the first fit was not over after {LIMIT:.0f} s", flush=True)
+            continue
         core_hours = sum(cost.seconds(run, saved_step(run.folder)) for run in group) / 3600
         total += core_hours
         each = f"{1000 * cost.per_step:.3g} ms per env step"
-        print(f"{algo} on {env}: {each}; {len(group)} runs, {core_hours:.3g} core-hours")
-    print(f"in all about {total:.3g} core-hours, {total / workers:.3g} hours with {workers} workers. An estimate:")
+        print(f"{algo} on {env}: {each}; {len(group)} runs, {core_hours:.3g} core-hours", flush=True)
+    more = f", and what {unknown} runs take that could not be timed" if unknown else ""
     print(
-        "one run per method and task was timed for a cycle of learning, on one core of this machine, as busy as it is."
+        f"in all about {total:.3g} core-hours, {total / workers:.3g} hours with {workers} workers{more}. An estimate:"
     )
-    print("Rollouts that grow longer, fits that stop early and settings that differ between runs change it.")
+    print(f"a run was timed for a cycle of learning, or {LIMIT:.0f} s, on one core of this machine, as busy as it is.")
+    print(
+        "Rollouts that grow longer, fits that stop early and settings that differ between runs change it.", flush=True
+    )
 
 
-def probe(run: Run) -> Cost:
-    """Measure a run's cost as a worker would have it: in a process of its own, on one core. Nothing is written."""
+def probe(run: Run) -> Cost | None:
+    """Measure a run's cost as a worker would have it: in a process of its own, on one core. Nothing is written.
+
+    None if learning did not begin within the time that a probe may take.
+    """
     child = start(__name__, run.request, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert child.stdout is not None
+    timer = threading.Timer(LIMIT, child.kill)
+    timer.start()
     try:
-        printed = child.stdout.read().strip()  # and not communicate(): it would close the pipe that the child lives by
+        printed = child.stdout.read()  # and not communicate(): it would close the pipe that the child lives by
         child.wait()
     finally:
+        timer.cancel()
         stop([child], signal.SIGKILL)
         child.stdout.close()
-    last = (printed or "the probe was killed").splitlines()[-1]
-    if child.returncode:
-        raise BadInput(f"{run.name}: {last}")
-    return Cost(**json.loads(last))
+    if child.returncode > 0:
+        raise BadInput(f"{run.name}: {(printed.strip() or 'the probe failed').splitlines()[-1]}")
+    costs = [line for line in printed.split("\n")[:-1] if line.startswith('{"warm_up":')]
+    return Cost(**json.loads(costs[-1])) if costs else None
 
 
 def measure(
-    *, env: str, algo: str, seed: int, preset: str, prefer: str, settings: dict[str, Any], schedule: dict[str, Any]
-) -> Cost:
-    """Learn until the first fits and all compilations are over, then time one whole cycle from fit to fit."""
-    agent = MBDP(env, algo=algo, preset_name=preset, prefer=prefer or None, seed=seed, **keywords(settings))
+    *,
+    env: str,
+    algo: str,
+    seed: int,
+    preset: str,
+    prefer: str,
+    settings: dict[str, Any],
+    schedule: dict[str, Any],
+    perturb: dict[str, float] | None = None,
+) -> Iterator[Cost]:
+    """Estimates, each better than the last, while a run learns, until a whole cycle from fit to fit was timed.
+
+    The first cycle has compilations in it, so the second is the one that counts.
+    """
+    about = {"algo": algo, "preset_name": preset, "prefer": prefer or None, "seed": seed}
+    agent = new_agent(env, perturb or {}, **about, **keywords(settings))
+    per_evaluation = _seconds_of_an_evaluation(agent, schedule["episodes"], perturb or {})
     cycle = getattr(agent.config, "model_every", getattr(agent.config, "stage", CYCLE))
-    began, first, marks = time.perf_counter(), agent.config.steps, dict[int, float]()
+    began, marks = (
+        time.perf_counter(),
+        dict[int, float](),
+    )  # env steps from the first update on, and when they were done
     for progress in agent.iterate(agent.config.steps):
-        if not progress.settled:
+        ended = progress.step == agent.config.steps
+        if not progress.settled or not (marks or progress.metrics or ended):
             continue
-        if progress.metrics:  # from the first update on
-            first = min(first, progress.step)
-        if progress.step in (first + cycle, first + 2 * cycle, agent.config.steps):
-            marks[progress.step] = time.perf_counter() - began
-        if progress.step == first + 2 * cycle:
-            break
-    # Of a run that is too short for that, all is measured.
-    (step, warm_up), (last, until) = min(marks.items()), max(marks.items())
-    per_step = (until - warm_up) / (last - step) if last > step else warm_up / step
-    return Cost(warm_up, step, per_step, _seconds_of_an_evaluation(agent, schedule["episodes"]))
+        step = progress.step
+        now = marks[step] = time.perf_counter() - began
+        first = min(marks)
+        if (cycles := (step - first) // cycle) and step == first + cycles * cycle:
+            since = marks[step - cycle]
+            yield Cost(since, step - cycle, (now - since) / cycle, per_evaluation)
+        elif not cycles or ended:  # either rate can miss the costly part of a cycle
+            rates = [now / step, (now - marks[first]) / max(1, step - first)]
+            yield Cost(now, step, max(rates), per_evaluation)
+        if cycles == 2:
+            return
 
 
-def _seconds_of_an_evaluation(agent: MBDP, episodes: int) -> float:
+def _seconds_of_an_evaluation(agent: MBDP, episodes: int, perturb: dict[str, float]) -> float:
     """As if no episode ended early: those of a good policy do not."""
-    envs = [make(agent.env_id) for _ in range(episodes)]
+    envs = [make_world(agent.env_id, perturb) for _ in range(episodes)]
     began = time.perf_counter()
     longest = int(evaluate(agent.policy(), envs).lengths.max())
     seconds = time.perf_counter() - began
@@ -113,7 +154,8 @@ def main() -> None:
     core = take_a_core()
     follow_parent()
     share_compilations()
-    print(json.dumps(asdict(measure(**request))))
+    for cost in measure(**request):
+        print(json.dumps(asdict(cost)), flush=True)
     if core:
         core.close()
 

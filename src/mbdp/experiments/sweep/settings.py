@@ -5,10 +5,18 @@ from typing import Any, Literal, get_args, get_origin
 
 from mbdp.methods import METHODS
 from mbdp.presets import PREFERENCES, PresetName
+from mbdp.robustness.axes import check_coefficients
 from mbdp.types import BadInput
 
 SCHEDULE = {"evaluate_every": 1000, "episodes": 10, "checkpoint_minutes": 5.0}  # as `mbdp train` has them
-DEFAULTS: dict[str, Any] = {"env": "", "algo": "mbdp", "seed": 0, "preset": "default", "prefer": ""} | SCHEDULE
+DEFAULTS: dict[str, Any] = {
+    "env": "",
+    "algo": "mbdp",
+    "seed": 0,
+    "preset": "default",
+    "prefer": "",
+    "perturb": {},
+} | SCHEDULE
 OF_METHODS = {one.name: one.type for method in METHODS.values() for one in fields(method.config)}
 KEYS: dict[str, Any] = OF_METHODS | {key: type(value) for key, value in DEFAULTS.items()}
 
@@ -21,6 +29,10 @@ def typed(key: str, value: Any, kind: Any) -> Any:
     """The value, if it is what its key asks for; a whole number can stand for a float."""
     if key == "prefer" and value == "":  # no preference, the default
         return value
+    if kind is dict:
+        if not isinstance(value, dict):
+            raise BadInput(f"{key} must be a table of coefficients, as {{mass = 0.8}}; it is {value!r}")
+        return check_coefficients(value)
     if kind is float and type(value) is int:
         return float(value)
     if kind in WORDS and type(value) is not kind:

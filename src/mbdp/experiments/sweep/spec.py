@@ -11,8 +11,9 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from mbdp.envs.tasks import make, spec_of
+from mbdp.envs.tasks import spec_of
 from mbdp.experiments.sweep.settings import DEFAULTS, KEYS, SCHEDULE, keywords, typed
+from mbdp.experiments.training_world import make_world
 from mbdp.methods import preset
 from mbdp.types import BadInput
 
@@ -36,8 +37,8 @@ def read_spec(file: Path, out: Path | None = None, *, allow_code: bool = False) 
     content = _parse(file)
     with _naming(str(file)):
         rows = _rows(content)
-        for env in dict.fromkeys(row["env"] for row in rows):
-            _check_env(env, allow_code)
+        for env, perturb in {(row["env"], repr(row["perturb"])): row["perturb"] for row in rows}.items():
+            _check_env(env[0], perturb, allow_code)
         folder = out or Path(typed("out", content.get("out", f"runs/{file.stem}"), str))
         pattern = typed("name", content.get("name", NAME), str)
         runs = [_run(row, folder.absolute(), pattern) for row in _by_priority(rows, content.get("priority", []))]
@@ -58,6 +59,7 @@ def _rows(content: dict[str, Any]) -> list[dict[str, Any]]:
     """One table per run: the settings at the top of the file, changed by a point of a grid or by a [[run]]."""
     common = DEFAULTS | {key: value for key, value in content.items() if key not in OF_THE_SWEEP}
     grids, singles = (_tables(name, content.get(name, [])) for name in ("grid", "run"))
+    grids = [{key: _worlds(key, values) for key, values in grid.items()} for grid in grids]
     for key in itertools.chain(common, *grids, *singles):
         _check_key(key)
     for grid in grids:
@@ -71,6 +73,13 @@ def _rows(content: dict[str, Any]) -> list[dict[str, Any]]:
     if not rows:
         raise BadInput("no runs: give a [grid], for example with seed = [0, 1, 2], or tables [[run]]")
     return [{key: typed(key, value, KEYS.get(key)) for key, value in row.items()} for row in rows]
+
+
+def _worlds(key: str, values: Any) -> Any:
+    """In a grid, perturb.mass = [0.8, 1.2] and perturb.friction = [0.8, 1.2] are four worlds."""
+    if key != "perturb" or not isinstance(values, dict) or not all(isinstance(each, list) for each in values.values()):
+        return values
+    return [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
 
 
 def _tables(name: str, value: Any) -> list[dict[str, Any]]:
@@ -90,12 +99,12 @@ def _check_key(key: str) -> None:
         raise BadInput(f"unknown key {key!r}: {hint}")
 
 
-def _check_env(env_id: str, allow_code: bool) -> None:
+def _check_env(env_id: str, perturb: dict[str, float], allow_code: bool) -> None:
     if not env_id:
         raise BadInput("env is missing: give it at the top, in the grid or in every [[run]], as env = 'Hopper-v5'")
     if ":" in env_id and not allow_code:
         raise BadInput(f"env {env_id!r} would import a module: pass --allow-code if you trust the spec")
-    env = make(env_id)
+    env = make_world(env_id, perturb)
     spec_of(env)
     env.close()
 
@@ -111,11 +120,12 @@ def _by_priority(rows: list[dict[str, Any]], priority: Any) -> list[dict[str, An
 
 
 def _run(row: dict[str, Any], out: Path, pattern: str) -> Run:
-    about = {key: row[key] for key in DEFAULTS if key not in SCHEDULE}
+    about = {key: row[key] for key in DEFAULTS if key not in SCHEDULE and (key != "perturb" or row[key])}
     settings = {key: value for key, value in row.items() if key not in DEFAULTS}
     with _naming(", ".join(f"{key} {row[key]}" for key in ("algo", "env", "seed"))):
         config = _config(about, settings)
-    words = asdict(config) | row | {"env": row["env"].replace("/", "-").replace(":", "-")}
+    world = ",".join(f"{axis}={value:g}" for axis, value in row["perturb"].items()).replace(":", "-") or "nominal"
+    words = asdict(config) | row | {"env": row["env"].replace("/", "-").replace(":", "-"), "perturb": world}
     name = _named(pattern, words)
     schedule = {key: row[key] for key in SCHEDULE}
     return Run(name, out / name, config.steps, about | {"schedule": schedule, "settings": settings})

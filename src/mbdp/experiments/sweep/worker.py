@@ -9,8 +9,8 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
-from mbdp.api import MBDP
 from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.compilation_cache import share_compilations
 from mbdp.experiments.resume_command import go_on
@@ -19,6 +19,8 @@ from mbdp.experiments.sweep import state
 from mbdp.experiments.sweep.process import follow_parent, received, start, take_a_core
 from mbdp.experiments.sweep.settings import keywords
 from mbdp.experiments.sweep.spec import Run
+from mbdp.experiments.training_world import new_agent
+from mbdp.experiments.versions import versions
 from mbdp.storage.files import remove_partials, replace_file
 from mbdp.types import BadInput
 
@@ -64,22 +66,33 @@ def carry_out(run: Run) -> None:
         (run.folder / state.ERROR).unlink(missing_ok=True)
         _write(run.folder / state.REQUEST, run.request)
         with (run.folder / state.ATTEMPTS).open("a") as attempts:
-            attempts.write(json.dumps({"step": state.saved_step(run.folder)} | _here_and_now()) + "\n")
+            began = {"step": state.saved_step(run.folder), "commit": versions()["commit"]}
+            attempts.write(json.dumps(began | _here_and_now()) + "\n")
         share_compilations()
         _train(run.folder, **run.request)
         _write(run.folder / state.FINISHED, {"step": state.saved_step(run.folder)} | _here_and_now())
 
 
 def _train(
-    folder: Path, *, env: str, algo: str, seed: int, preset: str, prefer: str, settings: dict, schedule: dict
+    folder: Path,
+    *,
+    env: str,
+    algo: str,
+    seed: int,
+    preset: str,
+    prefer: str,
+    settings: dict[str, Any],
+    schedule: dict[str, Any],
+    perturb: dict[str, float] | None = None,
 ) -> None:
     if checkpoints_of(folder):
         # An id with a colon imports a module: that the spec may do so was allowed on the command line.
         go_on(folder, None, env if ":" in env else None, quiet=True)
         return
     remove_partials(folder / "checkpoints")  # of an attempt that died before its first checkpoint
-    agent = MBDP(env, algo=algo, preset_name=preset, prefer=prefer or None, seed=seed, **keywords(settings))
-    train(agent, folder, **schedule, quiet=True)
+    about = {"algo": algo, "preset_name": preset, "prefer": prefer or None, "seed": seed}
+    agent = new_agent(env, perturb or {}, **about, **keywords(settings))
+    train(agent, folder, **schedule, quiet=True, perturb=perturb or {})
 
 
 def _here_and_now() -> dict[str, object]:

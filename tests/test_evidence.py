@@ -1,0 +1,120 @@
+"""`make evidence` without its training: what is kept of runs, and figures that are drawn from that alone."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from benchmarks import evidence
+
+from mbdp.experiments.sweep.spec import read_spec
+from tests.analysis.made_up import make_run
+from tests.experiments.sweeps import write_spec
+
+ROOT = Path(__file__).parents[1]
+PUBLISHED = ROOT / "results" / "published_returns.csv"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """What sweeps would leave: two seeds of each, one of them not finished."""
+    folder = tmp_path / "runs"
+    for seed in range(2):
+        make_run(folder / "learning/mbdp" / f"Hopper-v5_{seed}", [1.0, 5.0 + seed])
+        make_run(folder / "systems/sac" / f"Hopper-v5_{seed}", [1.0, 2.0 + seed], algo="sac")
+        make_run(folder / "arms/beta-only" / f"Hopper-v5_{seed}", [1.0, 3.0 + seed], algo="beta-only")
+        for group in ("returns", "batch"):
+            make_run(folder / "groupings" / group / f"Hopper-v5_{seed}", [1.0, 4.0 + seed], group=group)
+        for alpha, beta in ((0.0, 0.2), (0.2, 0.2), (0.2, 0.0)):
+            run = make_run(
+                folder / f"ablation/{alpha}_{beta}" / f"Hopper-v5_{seed}", [1.0, 2.0], alpha=alpha, beta=beta
+            )
+            (run / "request.json").write_text("{}")
+    first = folder / "learning/mbdp/Hopper-v5_0"
+    (first / "finished.json").write_text(json.dumps({"step": 2000, "time": 1.0, "host": "somewhere", "pid": 7}))
+    (first / "checkpoints").mkdir()
+    (first / "checkpoints" / "step_000002000.mbdp").write_bytes(b"large")
+    (first / "policy.safetensors").write_bytes(b"large, too")
+    return folder
+
+
+def test_every_sweep_has_a_sound_spec_in_its_own_folder():
+    specs = sorted((ROOT / "specs" / "evidence").glob("*.toml"))
+    assert sorted(evidence.SWEEPS) == [file.stem for file in specs]
+    for file in specs:
+        assert read_spec(file)[0].folder.is_relative_to(Path.cwd() / "runs" / "evidence" / file.stem)
+
+
+def test_only_small_files_are_kept_and_nothing_of_the_machine(runs, tmp_path):
+    evidence.collect(runs, tmp_path / "results")
+    kept = tmp_path / "results/learning/mbdp/Hopper-v5_0"
+    assert sorted(file.name for file in kept.iterdir()) == [
+        "config.json",
+        "finished.json",
+        "metrics.jsonl",
+        "versions.json",
+    ]
+    assert json.loads((kept / "finished.json").read_text()) == {"step": 2000, "time": 1.0}
+
+
+def test_a_line_that_is_being_written_is_left_out(runs, tmp_path):
+    metrics = runs / "learning/mbdp/Hopper-v5_1/metrics.jsonl"
+    whole = metrics.read_bytes()
+    metrics.write_bytes(whole + b'{"step": 30')
+    evidence.collect(runs, tmp_path / "results")
+    assert (tmp_path / "results/learning/mbdp/Hopper-v5_1/metrics.jsonl").read_bytes() == whole
+
+
+def test_a_copy_that_has_come_further_is_not_replaced(runs, tmp_path):
+    evidence.collect(runs, tmp_path / "results")
+    run = runs / "ablation/0.2_0.2/Hopper-v5_0"
+    kept = tmp_path / "results" / run.relative_to(runs) / "metrics.jsonl"
+    before = kept.read_bytes()
+    (run / "metrics.jsonl").write_text('{"step": 10}\n')
+    evidence.collect(runs, tmp_path / "results")
+    assert kept.read_bytes() == before
+    (run / "request.json").write_text('{"alpha": 0.3}')  # another experiment now
+    evidence.collect(runs, tmp_path / "results")
+    assert kept.read_text() == '{"step": 10}\n'
+
+
+def test_figures_come_from_the_results_alone_and_are_the_same_twice(runs, tmp_path, capsys):
+    results = tmp_path / "results"
+    evidence.collect(runs, results)
+    shutil.rmtree(runs)
+    evidence.collect(runs, results)
+    first = {file.name: file.read_bytes() for file in evidence.draw(results, PUBLISHED)}
+    second = {file.name: file.read_bytes() for file in evidence.draw(results, PUBLISHED)}
+    names = ("learning", "arms", "groupings", "ablation")
+    assert sorted(first) == sorted(f"{name}.{kind}" for name in names for kind in ("pdf", "png"))
+    assert first == second
+    assert "| sac | Hopper-v5 | 2 | 2,000 | 2 | 2 | 3 |" in capsys.readouterr().out
+
+
+def test_a_failed_run_is_named(runs, tmp_path, capsys):
+    (runs / "arms/beta-only/Hopper-v5_1/error.txt").write_text(f"{evidence.ROOT}/runs/x: the policy has diverged\n")
+    evidence.collect(runs, tmp_path / "results")
+    evidence.draw(tmp_path / "results", PUBLISHED)
+    printed = capsys.readouterr().out
+    assert "not in the figures: arms/beta-only/Hopper-v5_1: it failed: runs/x: the policy has diverged" in printed
+
+
+def test_without_any_run_there_is_nothing_to_draw(tmp_path):
+    evidence.collect(tmp_path / "runs", tmp_path / "results")
+    assert evidence.draw(tmp_path / "results", PUBLISHED) == []
+
+
+def test_a_sweep_is_carried_out_and_its_runs_are_kept(tmp_path, monkeypatch):
+    folder = tmp_path / "specs" / "evidence"
+    folder.mkdir(parents=True)
+    out = tmp_path / "runs" / "evidence" / "arms"
+    write_spec(folder, "[grid]\nseed = [0]", out=str(out)).rename(folder / "arms.toml")
+    (tmp_path / "results").mkdir()
+    shutil.copy(PUBLISHED, tmp_path / "results")
+    monkeypatch.setattr(evidence, "ROOT", tmp_path)
+    monkeypatch.setattr(evidence, "SWEEPS", ("arms",))
+    monkeypatch.setattr("sys.argv", ["evidence"])
+    assert evidence.main() == 0
+    kept = tmp_path / "results/evidence/arms/mbdp/mbdp-PointMass-v0_0"
+    assert {file.name for file in kept.iterdir()} == set(evidence.KEPT) - {"error.txt"}
+    assert (tmp_path / "results/evidence/arms.png").exists()
