@@ -137,11 +137,18 @@ def test_a_member_that_diverged_is_not_kept(monkeypatch):
 
 def test_with_every_member_diverged_the_run_goes_on_with_real_data_and_says_so(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(algorithm, "fit", fit_that_diverges([0, 1, 2, 3]))
-    assert main(["train", POINT_MASS, *OPTIONS, "--out", str(tmp_path)]) == 0
+    assert main(["train", POINT_MASS, *OPTIONS, "--algo", "mbpo", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out.count("every member of the model has diverged; nothing is imagined until") == 1
-    lines = metrics(tmp_path / "mbdp" / "mbdp-PointMass-v0_0")
+    lines = metrics(tmp_path / "mbpo" / "mbdp-PointMass-v0_0")
     assert [line["model/kept"] for line in lines if "model/kept" in line] == [[], [], []]
     assert np.isfinite(lines[-1]["train/critic_loss"])
+
+
+def test_with_every_member_diverged_training_rollouts_wait(monkeypatch):
+    monkeypatch.setattr(algorithm, "fit", fit_that_diverges([0, 1, 2, 3]))
+    agent = MBDP(POINT_MASS, **SETTINGS)
+    before = agent.learner.agent.actor.weights[0]
+    np.testing.assert_array_equal(agent.learn(60).learner.agent.actor.weights[0], before)
 
 
 def test_imagined_samples_of_models_that_diverged_later_are_dropped(monkeypatch):
@@ -161,13 +168,13 @@ def test_a_critic_that_explodes_is_reported_once(q, said):
 
 
 def test_a_policy_of_nan_ends_the_run_with_a_checkpoint_and_the_last_good_policy(whole, tmp_path, capsys, monkeypatch):
-    real = algorithm.sac.update
+    real = algorithm.expansion.update
 
-    def update(agent, minibatches, **rest):
-        agent, metrics = real(agent, minibatches, **rest)
+    def update(agent, model, starts, **rest):
+        agent, metrics = real(agent, model, starts, **rest)
         return jax.tree.map(lambda x: x * np.nan if x.dtype == np.float32 else x, agent), metrics
 
-    monkeypatch.setattr(algorithm.sac, "update", update)
+    monkeypatch.setattr(algorithm.expansion, "update", update)
     assert main(["train", POINT_MASS, *OPTIONS, "--out", str(tmp_path)]) == 2
     assert "was to take an action of NaN or infinity, the last of 10" in capsys.readouterr().err
     run = tmp_path / "mbdp" / "mbdp-PointMass-v0_0"
@@ -177,7 +184,7 @@ def test_a_policy_of_nan_ends_the_run_with_a_checkpoint_and_the_last_good_policy
 
 def test_a_member_with_nan_weights_is_created_anew():
     agent = MBDP(POINT_MASS, **SETTINGS)
-    agent.learn(50)
+    agent.learn(30)
     members = agent.learner.model.members
     spoilt = eqx.tree_at(lambda m: m.network.weights[0], members, members.network.weights[0].at[1].set(jnp.nan))
     agent.learner.model = Ensemble(spoilt, agent.learner.model.scaling)
