@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -149,3 +150,11 @@ def test_analysis_never_imports_the_learner_or_jax():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_runs_that_were_trained_in_different_worlds_are_different_methods(tmp_path):
+    for seed, perturb in enumerate(({"mass": 0.8}, {"mass": 1.2}, {})):
+        config = make_run(tmp_path / "mbdp" / f"Hopper-v5_{seed}", [1.0, 2.0]) / "config.json"
+        config.write_text(json.dumps(json.loads(config.read_text()) | ({"perturb": perturb} if perturb else {})))
+    names = [method.name for method in group_runs(find_runs([tmp_path])[0])]
+    assert names == ["mbdp perturb mass 0.8", "mbdp perturb mass 1.2", "mbdp perturb nominal"]

@@ -105,8 +105,9 @@ def _read_ours(folder: Path, label: str) -> Run:
     config = read_json(folder / "config.json")
     try:
         algo, env, seed = str(config["algo"]), str(config["env"]), int(config["seed"])
-        settings = dict(config["settings"])
-    except (KeyError, TypeError, ValueError):
+        world = ", ".join(f"{axis} {value:g}" for axis, value in config.get("perturb", {}).items())
+        settings = dict(config["settings"]) | {"perturb": world or "nominal"}  # another world is another method
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise BadInput("config.json: it needs algo, env, seed and settings, as `mbdp train` writes them") from None
     lines, notes = _read_lines(folder / "metrics.jsonl")
     found = [line for line in lines if "eval/mean_reward" in line]
