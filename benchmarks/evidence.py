@@ -18,8 +18,8 @@ from typing import Any
 from mbdp.analysis.figure_ablation import draw_ablation
 from mbdp.analysis.figure_curves import draw_learning_curves
 from mbdp.analysis.learning import final_return
-from mbdp.analysis.methods import Method, group_runs
 from mbdp.analysis.published import read_published
+from mbdp.analysis.run_groups import RunGroup, group_runs
 from mbdp.analysis.runs import find_runs
 
 ROOT = Path(__file__).parent.parent
@@ -132,7 +132,7 @@ def draw(results: Path, published: Path) -> list[Path]:
     return files
 
 
-def methods_in(results: Path, *sweeps: str) -> list[Method]:
+def methods_in(results: Path, *sweeps: str) -> list[RunGroup]:
     """The methods of these sweeps; a run that failed, or has no evaluation yet, is named."""
     runs, broken = find_runs([results / sweep for sweep in sweeps if (results / sweep).is_dir()])
     for one in broken:
@@ -140,7 +140,7 @@ def methods_in(results: Path, *sweeps: str) -> list[Method]:
     return group_runs(runs)
 
 
-def print_table(methods: Sequence[Method]) -> None:
+def print_table(methods: Sequence[RunGroup]) -> None:
     print("\n| method | task | seeds | env steps | mean of final returns | lowest | highest |")
     print("|---|---|---|---|---|---|---|")
     for method in methods:

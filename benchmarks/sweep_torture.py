@@ -23,7 +23,7 @@ from tests.experiments.sweeps import attempts, write_spec
 from tests.faults.runs import remains
 
 from mbdp.experiments.record import versions
-from mbdp.experiments.sweep.spec import Run, read_spec
+from mbdp.experiments.sweep.spec import PlannedRun, read_spec
 from mbdp.experiments.sweep.state import in_use, is_finished
 from mbdp.parallel import cores
 
@@ -79,11 +79,11 @@ def torture(folder: Path, count: int, workers: int, rng: random.Random) -> dict[
     }
 
 
-def _done(runs: list[Run]) -> list[Run]:
+def _done(runs: list[PlannedRun]) -> list[PlannedRun]:
     return [run for run in runs if is_finished(run.folder)]
 
 
-def _killed(run: Run, rng: random.Random) -> bool:
+def _killed(run: PlannedRun, rng: random.Random) -> bool:
     """Kill the process of a run, if there is one and chance wants it."""
     learning = (run.folder / "metrics.jsonl").exists()
     if not in_use(run.folder) or rng.random() > (LATE if learning else EARLY):
@@ -92,7 +92,7 @@ def _killed(run: Run, rng: random.Random) -> bool:
     return True
 
 
-def _done_twice(run: Run, kills: int) -> bool:
+def _done_twice(run: PlannedRun, kills: int) -> bool:
     """Whether more processes worked on a run than had to, or one after it was finished."""
     finished = json.loads((run.folder / "finished.json").read_text())
     lives = attempts(run.folder)

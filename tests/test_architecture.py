@@ -28,7 +28,7 @@ LAYERS = (
 )
 # These stand apart from the layers: what each may import besides itself. Only experiments may import them.
 APART = {
-    "analysis": {"types"},
+    "analysis": {"types", "theory"},
     "robustness": {"envs", "policies", "types", "parallel", "interruption"},
 }
 EXCEPTIONS = {("api", "experiments.display")}  # the progress bar of `learn`, imported when it is asked for

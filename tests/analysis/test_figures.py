@@ -9,9 +9,9 @@ from mbdp.analysis.figure_ablation import draw_ablation, robustness_scores
 from mbdp.analysis.figure_curves import draw_learning_curves
 from mbdp.analysis.figure_heatmaps import draw_heatmaps
 from mbdp.analysis.figure_residual import draw_residual, residual_of
-from mbdp.analysis.methods import group_runs
 from mbdp.analysis.published import read_published
 from mbdp.analysis.robustness_results import find_robustness, read_robustness
+from mbdp.analysis.run_groups import group_runs
 from mbdp.analysis.runs import find_runs, read_run
 from mbdp.types import BadInput
 from tests.analysis.made_up import make_robustness, make_run

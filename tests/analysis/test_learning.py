@@ -15,7 +15,7 @@ from mbdp.analysis.learning import (
     stuck_share,
     summarise,
 )
-from mbdp.analysis.methods import Method
+from mbdp.analysis.run_groups import RunGroup
 from mbdp.analysis.runs import read_run
 from tests.analysis.made_up import make_run
 
@@ -49,7 +49,7 @@ def test_the_interval_is_the_percentile_bootstrap_over_seeds_and_repeats():
 
 
 def test_one_seed_has_no_interval(tmp_path):
-    method = Method("m", "Hopper-v5", [run_of(tmp_path, [1.0, 2.0])])
+    method = RunGroup("m", "Hopper-v5", [run_of(tmp_path, [1.0, 2.0])])
     summary = summarise(method, scale_of([method]))
     assert summary.iqm.low is None
     assert summary.sd is None
@@ -87,7 +87,7 @@ def test_probability_of_improvement_counts_pairs_and_half_of_ties():
 
 def test_a_failed_seed_counts(tmp_path):
     good = [run_of(tmp_path, [0.0] + [100.0] * 20, seed) for seed in range(3)]
-    method = Method("m", "Hopper-v5", [*good, run_of(tmp_path, [0.0] * 21, 3)])
+    method = RunGroup("m", "Hopper-v5", [*good, run_of(tmp_path, [0.0] * 21, 3)])
     summary = summarise(method, scale_of([method]))
     assert (summary.mean, summary.stuck) == (75.0, 0.25)
     assert summary.steps_to == [2_000, 2_000, 2_000, np.inf]
@@ -95,6 +95,6 @@ def test_a_failed_seed_counts(tmp_path):
 
 def test_methods_are_compared_no_later_than_the_shortest_has_come(tmp_path):
     long, short = run_of(tmp_path, [0.0] * 10 + [5.0] * 10, 0), run_of(tmp_path, [1.0] * 10, 1)
-    methods = [Method("long", "Hopper-v5", [long]), Method("short", "Hopper-v5", [short])]
+    methods = [RunGroup("long", "Hopper-v5", [long]), RunGroup("short", "Hopper-v5", [short])]
     assert scale_of(methods).common == scale_of(methods, at=15_000).common == 10_000
     assert scale_of(methods, at=5_000).common == 5_000

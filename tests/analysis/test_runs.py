@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mbdp.analysis import tables
-from mbdp.analysis.methods import group_runs
+from mbdp.analysis.run_groups import group_runs
 from mbdp.analysis.runs import find_runs, read_run
 from mbdp.types import BadInput
 from tests.analysis.made_up import make_run

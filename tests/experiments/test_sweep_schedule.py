@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mbdp.experiments.sweep import process, schedule, state
-from mbdp.experiments.sweep.spec import Run
+from mbdp.experiments.sweep.spec import PlannedRun
 from mbdp.experiments.sweep.view import View
 
 
@@ -21,7 +21,7 @@ class Imagined:
     def slots(self) -> int:
         return self.at_a_time
 
-    def start(self, run: Run) -> str:
+    def start(self, run: PlannedRun) -> str:
         self.started.append(run.name)
         return run.name
 
@@ -39,14 +39,14 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "ASK_AGAIN", 0.0)
 
 
-def runs(folder: Path, count: int) -> list[Run]:
-    made = [Run(str(i), folder / str(i), 100, {}) for i in range(count)]
+def runs(folder: Path, count: int) -> list[PlannedRun]:
+    made = [PlannedRun(str(i), folder / str(i), 100, {}) for i in range(count)]
     for run in made:
         run.folder.mkdir()
     return made
 
 
-def failed(imagined: Imagined, made: list[Run]) -> list[str]:
+def failed(imagined: Imagined, made: list[PlannedRun]) -> list[str]:
     return [run.name for run in schedule.carry_out_all(made, imagined, View(made, finished=0))]
 
 

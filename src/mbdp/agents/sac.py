@@ -55,7 +55,7 @@ def create(spec: Spec, shape: Shape, *, key: jax.Array) -> Agent:
     actor = network(spec.observation_size, 2 * spec.action_size, key_actor)
     inputs = spec.observation_size + spec.action_size
     critic = tuple(network(inputs, 1, k, shape.layer_norm) for k in keys_critic)
-    log_temperature = jnp.log(jnp.asarray(shape.temperature))
+    log_temperature = jnp.log(jnp.asarray(shape.temperature, jnp.float32))
     optimiser = optax.adam(shape.learning_rate)
     return Agent(
         actor=actor,

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from mbdp.analysis.figure_style import COLOURS, PAGE, save, style
 from mbdp.analysis.learning import final_return
-from mbdp.analysis.methods import Method
 from mbdp.analysis.robustness_results import Robustness
+from mbdp.analysis.run_groups import RunGroup
 from mbdp.analysis.runs import Run
 from mbdp.analysis.statistics import paper_corners
 from mbdp.types import BadInput
@@ -20,7 +20,7 @@ Scores = Mapping[tuple[str, str, int], float]  # (environment, method, seed) -> 
 
 
 def draw_ablation(
-    methods: Sequence[Method],
+    methods: Sequence[RunGroup],
     results: Sequence[Robustness],
     folder: Path,
     *,

@@ -12,14 +12,14 @@ from matplotlib.lines import Line2D
 from mbdp.analysis.curves import smoothed
 from mbdp.analysis.figure_style import COLUMN, MARKERS, PAGE, colours_of, save, style, thousands
 from mbdp.analysis.learning import curve_of
-from mbdp.analysis.methods import Method
 from mbdp.analysis.published import Published
+from mbdp.analysis.run_groups import RunGroup
 
 Band = Literal["sd", "interval"]
 
 
 def draw_learning_curves(
-    methods: Sequence[Method],
+    methods: Sequence[RunGroup],
     folder: Path,
     *,
     published: Sequence[Published] = (),
@@ -62,7 +62,7 @@ def draw_learning_curves(
         return save(figure, folder, name)
 
 
-def _draw_panel(panel: Any, methods: Sequence[Method], colours: dict[str, str], band: Band) -> None:
+def _draw_panel(panel: Any, methods: Sequence[RunGroup], colours: dict[str, str], band: Band) -> None:
     for method in methods:
         curve = curve_of(method.runs)
         middle = curve.mean if band == "sd" else curve.iqm
@@ -88,7 +88,7 @@ def _draw_published(panel: Any, curves: Sequence[Published], markers: dict[str, 
     panel.set_xlim(0, last)
 
 
-def _smooth(method: Method, window: int) -> Method:
+def _smooth(method: RunGroup, window: int) -> RunGroup:
     runs = [replace(run, returns=smoothed(run.steps, run.returns, window)) for run in method.runs]
     return replace(method, runs=runs)
 
@@ -97,6 +97,6 @@ def _name(one: Published) -> str:
     return f"{one.method}, published ({one.version.partition(';')[0]})"
 
 
-def _seeds(methods: Sequence[Method]) -> str:
+def _seeds(methods: Sequence[RunGroup]) -> str:
     low, high = min(len(method.runs) for method in methods), max(len(method.runs) for method in methods)
     return f"{low} seed{'s' * (low > 1)}" if low == high else f"{low} to {high} seeds"

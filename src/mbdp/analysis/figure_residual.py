@@ -12,14 +12,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from mbdp.analysis.figure_style import COLOURS, COLUMN, PAGE, save, style, thousands
-from mbdp.analysis.methods import Method
+from mbdp.analysis.run_groups import RunGroup
 from mbdp.analysis.runs import Run
 from mbdp.theory import discrepancy_bound, update_residual
 from mbdp.types import BadInput
 
 
 def draw_residual(
-    methods: Sequence[Method], folder: Path, *, lipschitz: float = 1.0, name: str = "residual"
+    methods: Sequence[RunGroup], folder: Path, *, lipschitz: float = 1.0, name: str = "residual"
 ) -> list[Path]:
     """A panel per task: every seed's residual thin, their mean thick, all scaled so that the largest is 1."""
     envs = list(dict.fromkeys(method.env for method in methods))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from mbdp.analysis.methods import Method
+from mbdp.analysis.run_groups import RunGroup
 from mbdp.analysis.runs import Run
 from mbdp.analysis.statistics import RESAMPLES, Estimate
 
@@ -79,7 +79,7 @@ def iqm_interval(seeds: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarr
     return middle, interval.low, interval.high
 
 
-def scale_of(methods: Sequence[Method], at: float | None = None) -> Scale:
+def scale_of(methods: Sequence[RunGroup], at: float | None = None) -> Scale:
     """The scale of one environment; methods are compared at `at`, or earlier if not all of them have come that far."""
     lowest = min(float(run.returns.min()) for method in methods for run in method.runs)
     ends = np.inf if at is None else at
@@ -90,7 +90,7 @@ def scale_of(methods: Sequence[Method], at: float | None = None) -> Scale:
     return Scale(lowest, best, min(common, ends))
 
 
-def summarise(method: Method, scale: Scale, at: float | None = None, threshold: float | None = None) -> Summary:
+def summarise(method: RunGroup, scale: Scale, at: float | None = None, threshold: float | None = None) -> Summary:
     """The overview's numbers; a method is judged at `at`, or at the last env step that all of its seeds reached."""
     until = min(float(run.steps[-1]) for run in method.runs)
     until = until if at is None else min(at, until)

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mbdp.analysis.methods import Method
+from mbdp.analysis.run_groups import RunGroup
 from mbdp.analysis.runs import BrokenRun
 
 Row = dict[str, Any]
 
 
-def evaluations(methods: Sequence[Method]) -> list[Row]:
+def evaluations(methods: Sequence[RunGroup]) -> list[Row]:
     """A row per evaluation of every run."""
     return [
         {**who, "step": int(step), "return": float(value), "seconds": _or_none(seconds)}
@@ -21,7 +21,7 @@ def evaluations(methods: Sequence[Method]) -> list[Row]:
     ]
 
 
-def refits(methods: Sequence[Method]) -> list[Row]:
+def refits(methods: Sequence[RunGroup]) -> list[Row]:
     """A row per fit of the model: its bias, and the members that were kept, least biased first."""
     return [
         {
@@ -37,7 +37,7 @@ def refits(methods: Sequence[Method]) -> list[Row]:
     ]
 
 
-def runs(methods: Sequence[Method], broken: Sequence[BrokenRun] = ()) -> list[Row]:
+def runs(methods: Sequence[RunGroup], broken: Sequence[BrokenRun] = ()) -> list[Row]:
     """A row per run directory, broken ones included, with every setting and version."""
     good = [
         {**who, "folder": str(run.folder), "last_step": int(run.steps[-1]), "notes": "; ".join(run.notes)}
@@ -62,7 +62,7 @@ def write_csv(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
     file.write_text(to_csv(rows))
 
 
-def _runs(methods: Sequence[Method]) -> Iterator[tuple[Row, Any]]:
+def _runs(methods: Sequence[RunGroup]) -> Iterator[tuple[Row, Any]]:
     for method in methods:
         for run in method.runs:
             yield {"method": method.name, "algo": run.algo, "env": run.env, "seed": run.seed}, run

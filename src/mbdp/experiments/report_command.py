@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from mbdp.analysis.methods import group_runs
 from mbdp.analysis.report.page import build_page
 from mbdp.analysis.robustness_results import find_robustness
+from mbdp.analysis.run_groups import group_runs
 from mbdp.analysis.runs import find_runs
 from mbdp.types import BadInput
 

@@ -10,9 +10,9 @@ from mbdp.analysis.figure_ablation import draw_ablation
 from mbdp.analysis.figure_curves import draw_learning_curves
 from mbdp.analysis.figure_heatmaps import draw_heatmaps
 from mbdp.analysis.figure_residual import draw_residual
-from mbdp.analysis.methods import Method, group_runs
 from mbdp.analysis.published import read_published
 from mbdp.analysis.robustness_results import Robustness, find_robustness
+from mbdp.analysis.run_groups import RunGroup, group_runs
 from mbdp.analysis.runs import find_runs
 from mbdp.parallel import cores
 from mbdp.types import BadInput
@@ -116,7 +116,7 @@ def train(spec: Path, out: Path, workers: int) -> None:
     _command("sweep", str(spec), "--out", str(out), "--workers", str(workers))
 
 
-def _methods(folders: Sequence[str]) -> list[Method]:
+def _methods(folders: Sequence[str]) -> list[RunGroup]:
     runs, broken = find_runs(folders)
     for one in broken:
         print(f"broken, not in the figure: {one.folder}: {one.reason}")
@@ -126,7 +126,7 @@ def _methods(folders: Sequence[str]) -> list[Method]:
 
 
 def _robustness(
-    args: argparse.Namespace, methods: Sequence[Method], folders: Sequence[str], out: Path
+    args: argparse.Namespace, methods: Sequence[RunGroup], folders: Sequence[str], out: Path
 ) -> list[Robustness]:
     """Results of `mbdp robustness` that lie beside the given runs, or else new ones of the runs' policies."""
     found, _ = find_robustness(folders) if args.runs else ([], [])

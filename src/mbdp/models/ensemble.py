@@ -87,8 +87,9 @@ def create(
 
     def member(key: jax.Array) -> Member:
         network = MLP(sizes, jax.nn.silu, truncated_normal, layer_norm=layer_norm, key=key)
-        level = jnp.full(targets, FIRST_LOG_VARIANCE) if noise == "output" else None
-        return Member(network, jnp.full(targets, -10.0), jnp.full(targets, 0.5), level, deterministic)
+        # Typed, because a weakly typed array would have everything compiled again after the first update.
+        low, high, level = (jnp.full(targets, x, jnp.float32) for x in (-10.0, 0.5, FIRST_LOG_VARIANCE))
+        return Member(network, low, high, level if noise == "output" else None, deterministic)
 
     scaling = Scaling(
         jnp.zeros(inputs),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mbdp.analysis.learning import curve_of, final_return
-from mbdp.analysis.methods import Method
 from mbdp.analysis.robustness_results import Robustness
+from mbdp.analysis.run_groups import RunGroup
 from mbdp.analysis.runs import Run
 
 Chart = dict[str, Any]
@@ -17,7 +17,7 @@ MOST_POINTS = 400  # along a line: no screen shows more, and the download has th
 MOST_COLUMNS = 150  # of a map of members
 
 
-def learning_curves(methods: Sequence[Method]) -> list[Chart]:
+def learning_curves(methods: Sequence[RunGroup]) -> list[Chart]:
     """A chart per environment: mean and standard deviation, IQM and interval, and every seed."""
     return [
         {"kind": "curves", "title": escape(env), "methods": [_learning_curve(method) for method in here]}
@@ -25,7 +25,7 @@ def learning_curves(methods: Sequence[Method]) -> list[Chart]:
     ]
 
 
-def bias_curves(methods: Sequence[Method]) -> list[Chart]:
+def bias_curves(methods: Sequence[RunGroup]) -> list[Chart]:
     """A chart per environment: the bias of the members that were kept, per method and per seed."""
     charts = []
     for env, here in by_env(methods).items():
@@ -35,7 +35,7 @@ def bias_curves(methods: Sequence[Method]) -> list[Chart]:
     return charts
 
 
-def kept_members(methods: Sequence[Method]) -> Chart | None:
+def kept_members(methods: Sequence[RunGroup]) -> Chart | None:
     """For every run a map of members over env steps: the bias of those that were kept, nothing for those dropped."""
     maps = []
     for method in methods:
@@ -46,7 +46,7 @@ def kept_members(methods: Sequence[Method]) -> Chart | None:
     return {"kind": "kept", "runs": maps} if maps else None
 
 
-def effects(methods: Sequence[Method], setting: str, other: str) -> list[Chart]:
+def effects(methods: Sequence[RunGroup], setting: str, other: str) -> list[Chart]:
     """A chart per environment: final return of every seed over `setting`, one line for each value of `other`."""
     charts = []
     for env, here in by_env(methods).items():
@@ -103,12 +103,12 @@ def robustness_maps(results: Sequence[Robustness]) -> list[Chart]:
     return charts
 
 
-def by_env(methods: Sequence[Method]) -> dict[str, list[Method]]:
+def by_env(methods: Sequence[RunGroup]) -> dict[str, list[RunGroup]]:
     """The methods of each environment."""
     return {env: [m for m in methods if m.env == env] for env in dict.fromkeys(m.env for m in methods)}
 
 
-def _learning_curve(method: Method) -> dict[str, Any]:
+def _learning_curve(method: RunGroup) -> dict[str, Any]:
     curve = curve_of(method.runs)
     chosen = _thin(len(curve.steps), MOST_POINTS)
     seconds = np.mean([np.interp(curve.steps, run.steps, run.seconds) for run in method.runs], axis=0)
@@ -134,7 +134,7 @@ def _learning_curve(method: Method) -> dict[str, Any]:
     }
 
 
-def _bias_curve(method: Method) -> dict[str, Any]:
+def _bias_curve(method: RunGroup) -> dict[str, Any]:
     found = [(run.seed, *run.series("model/bias")) for run in method.runs]
     found = [(seed, steps, bias) for seed, steps, bias in found if len(steps)]
     if not found:

@@ -13,9 +13,9 @@ import numpy as np
 
 from mbdp.analysis import tables
 from mbdp.analysis.learning import scale_of, summarise
-from mbdp.analysis.methods import Method
 from mbdp.analysis.report import charts, sections
 from mbdp.analysis.robustness_results import Robustness
+from mbdp.analysis.run_groups import RunGroup
 from mbdp.analysis.runs import BrokenRun
 from mbdp.types import BadInput
 
@@ -23,7 +23,7 @@ MOST_COMPARED = 12  # methods in a table of pairs
 
 
 def build_page(
-    methods: Sequence[Method],
+    methods: Sequence[RunGroup],
     robustness: Sequence[Robustness] = (),
     broken: Sequence[BrokenRun] = (),
     *,
@@ -65,7 +65,7 @@ def plotly_js() -> str:
 Part = tuple[str, str, str]  # id, heading, HTML
 
 
-def _overview(methods: Sequence[Method], at: float | None, threshold: float | None) -> Part | None:
+def _overview(methods: Sequence[RunGroup], at: float | None, threshold: float | None) -> Part | None:
     text = ""
     for env, here in charts.by_env(methods).items():
         scale = scale_of(here, at)
@@ -76,13 +76,13 @@ def _overview(methods: Sequence[Method], at: float | None, threshold: float | No
     return ("overview", "Overview", text) if text else None
 
 
-def _curves(methods: Sequence[Method], data: list[charts.Chart]) -> Part | None:
+def _curves(methods: Sequence[RunGroup], data: list[charts.Chart]) -> Part | None:
     if not methods:
         return None
     return "curves", "Learning curves", _file("curve_controls.html") + _places(charts.learning_curves(methods), data)
 
 
-def _model(methods: Sequence[Method], data: list[charts.Chart]) -> Part | None:
+def _model(methods: Sequence[RunGroup], data: list[charts.Chart]) -> Part | None:
     text = ""
     if found := charts.bias_curves(methods):
         text += "<p>Bias of the members that were kept, mean over seeds.</p>" + _places(found, data)
@@ -96,7 +96,7 @@ def _model(methods: Sequence[Method], data: list[charts.Chart]) -> Part | None:
     return ("model", "The model", text) if text else None
 
 
-def _effects(methods: Sequence[Method], data: list[charts.Chart]) -> Part | None:
+def _effects(methods: Sequence[RunGroup], data: list[charts.Chart]) -> Part | None:
     found = charts.effects(methods, "alpha", "beta") + charts.effects(methods, "beta", "alpha")
     words = "<p>Final return of every seed; lines join the means.</p>"
     return (
@@ -117,7 +117,7 @@ def _robustness(results: Sequence[Robustness], data: list[charts.Chart]) -> Part
     return ("robustness", "Robustness", text) if text else None
 
 
-def _settings(methods: Sequence[Method]) -> Part | None:
+def _settings(methods: Sequence[RunGroup]) -> Part | None:
     text = ""
     for env, here in charts.by_env(methods).items():
         text += f"<h3>{escape(env)}</h3>"
@@ -126,11 +126,11 @@ def _settings(methods: Sequence[Method]) -> Part | None:
     return ("settings", "Settings and versions", text) if text else None
 
 
-def _runs(methods: Sequence[Method]) -> Part | None:
+def _runs(methods: Sequence[RunGroup]) -> Part | None:
     return ("runs", "Runs", sections.run_list(methods)) if methods else None
 
 
-def _downloads(methods: Sequence[Method], robustness: Sequence[Robustness], broken: Sequence[BrokenRun]) -> Part:
+def _downloads(methods: Sequence[RunGroup], robustness: Sequence[Robustness], broken: Sequence[BrokenRun]) -> Part:
     worlds = [row for result in robustness for row in _worlds(result)]
     files: dict[str, list[dict[str, Any]]] = {
         "evaluations.csv": tables.evaluations(methods),

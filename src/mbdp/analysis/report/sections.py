@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from mbdp.analysis.learning import SOLVED, STUCK, Scale, Summary, final_return, probability_of_improvement
-from mbdp.analysis.methods import Method, differing
 from mbdp.analysis.report.markup import NONE, digits, duration, interval, interval_picture, pairs, percent, shown, table
 from mbdp.analysis.robustness_report import SHARES, STATISTICS
 from mbdp.analysis.robustness_results import Robustness
+from mbdp.analysis.run_groups import RunGroup, differing
 from mbdp.analysis.runs import BrokenRun
 from mbdp.analysis.statistics import Estimate
 
@@ -32,7 +32,7 @@ HEADER = {
 }
 
 
-def overview(methods: Sequence[Method], summaries: Sequence[Summary], scale: Scale, threshold: float | None) -> str:
+def overview(methods: Sequence[RunGroup], summaries: Sequence[Summary], scale: Scale, threshold: float | None) -> str:
     """The table of one environment."""
     head = "".join(f'<th scope="col" title="{escape(why)}">{escape(name)}</th>' for name, why in HEADER.items())
     bounds = [number for s in summaries for number in s.iqm if number is not None]
@@ -48,7 +48,7 @@ def overview(methods: Sequence[Method], summaries: Sequence[Summary], scale: Sca
     return table(f"Overview of {methods[0].env}", f"<tr>{head}</tr>", rows) + f'<p class="note">{words}</p>'
 
 
-def improvement(methods: Sequence[Method], scale: Scale) -> str:
+def improvement(methods: Sequence[RunGroup], scale: Scale) -> str:
     """Probability of improvement of each method (row) over each other (column), at the step that all reached."""
     final = [[final_return(run, scale.common) for run in method.runs] for method in methods]
     head = "<th></th>" + "".join(f'<th scope="col">{escape(method.name)}</th>' for method in methods)
@@ -74,7 +74,7 @@ def broken_runs(broken: Sequence[BrokenRun]) -> str:
     )
 
 
-def differences(methods: Sequence[Method]) -> str:
+def differences(methods: Sequence[RunGroup]) -> str:
     """Settings that the methods of one environment do not share."""
     found = differing([method.runs[0] for method in methods])
     # What only one kind of method has cannot differ; it stands in the list of that method's settings.
@@ -91,7 +91,7 @@ def differences(methods: Sequence[Method]) -> str:
     return f"<details{is_open}><summary>{title}</summary>{table(title, f'<tr>{head}</tr>', rows)}</details>"
 
 
-def settings(method: Method) -> str:
+def settings(method: RunGroup) -> str:
     """Everything that is known about how the runs of a method were made."""
     first = method.runs[0]
     made_with = dict.fromkeys(json.dumps(dict(run.versions), sort_keys=True) for run in method.runs)
@@ -109,7 +109,7 @@ def settings(method: Method) -> str:
     return f"<details><summary>{escape(name)}</summary>{lists}</details>"
 
 
-def run_list(methods: Sequence[Method]) -> str:
+def run_list(methods: Sequence[RunGroup]) -> str:
     """A row for every run."""
     names = ("method", "environment", "seed", "last step", "final return", "time", "notes", "folder")
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
@@ -134,7 +134,7 @@ def robustness_table(result: Robustness) -> str:
     return table(f"Robustness in {result.env}", f"<tr>{head}</tr>", rows)
 
 
-def _overview_row(method: Method, summary: Summary, low: float, high: float) -> str:
+def _overview_row(method: RunGroup, summary: Summary, low: float, high: float) -> str:
     seconds = float(np.mean([run.seconds[-1] for run in method.runs]))
     spread = f" ± {digits(summary.sd)}" if summary.sd is not None else ""
     reached = sum(map(math.isfinite, summary.steps_to))
@@ -154,7 +154,7 @@ def _overview_row(method: Method, summary: Summary, low: float, high: float) -> 
     return f"<tr>{_name(method)}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
-def _name(method: Method) -> str:
+def _name(method: RunGroup) -> str:
     return f'<th scope="row" data-method="{escape(method.name)}">{escape(method.name)}</th>'
 
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from mbdp.experiments.sweep.process import exit_code, stop
-from mbdp.experiments.sweep.spec import Run
+from mbdp.experiments.sweep.spec import PlannedRun
 from mbdp.experiments.sweep.state import note_error
 from mbdp.experiments.sweep.worker import start_run
 from mbdp.types import BadInput
@@ -33,7 +33,7 @@ class Cluster:
         """Twice the cores: a queue as long as the cluster is large shows an autoscaler that more would be used."""
         return max(2, 2 * int(self.ray.cluster_resources().get("CPU", 0)))
 
-    def start(self, run: Run) -> Any:
+    def start(self, run: PlannedRun) -> Any:
         return run, self.task.options(name=run.name).remote(run)
 
     def exit_code(self, job: Any) -> int | None:
@@ -57,7 +57,7 @@ class Cluster:
         self.ray.shutdown()
 
 
-def carry_out(run: Run) -> int:
+def carry_out(run: PlannedRun) -> int:
     """In a Ray worker: one run, its exit code."""
     child = start_run(run)
     try:

@@ -14,7 +14,7 @@ from mbdp.experiments.compilation_cache import share_compilations
 from mbdp.experiments.evaluate import evaluate
 from mbdp.experiments.sweep.process import follow_parent, received, start, stop, take_a_core
 from mbdp.experiments.sweep.settings import keywords
-from mbdp.experiments.sweep.spec import Run
+from mbdp.experiments.sweep.spec import PlannedRun
 from mbdp.experiments.sweep.state import saved_step, state_of
 from mbdp.experiments.training_world import make_world, new_agent
 from mbdp.types import BadInput
@@ -32,7 +32,7 @@ class Cost:
     per_step: float
     per_evaluation: float
 
-    def seconds(self, run: Run, done: int = 0) -> float:
+    def seconds(self, run: PlannedRun, done: int = 0) -> float:
         """What the steps that are left of a run will take."""
         left = run.steps - done
         evaluations = left / run.request["schedule"]["evaluate_every"]
@@ -40,7 +40,7 @@ class Cost:
         return self.warm_up * min(1.0, left / self.warm_up_steps) + learning + evaluations * self.per_evaluation
 
 
-def print_estimate(runs: list[Run], workers: int) -> None:
+def print_estimate(runs: list[PlannedRun], workers: int) -> None:
     """Say what would run, in which order, and about how many core-hours it would take."""
     states = {run: state_of(run) for run in runs}
     todo = [run for run in runs if states[run].kind != "finished"]
@@ -50,9 +50,9 @@ def print_estimate(runs: list[Run], workers: int) -> None:
     print_cost(todo, workers)
 
 
-def print_cost(todo: list[Run], workers: int) -> None:
+def print_cost(todo: list[PlannedRun], workers: int) -> None:
     """Time one run per method and task, and say how many core-hours all of them will take."""
-    groups = dict[tuple[str, str], list[Run]]()
+    groups = dict[tuple[str, str], list[PlannedRun]]()
     for run in todo:
         groups.setdefault((run.request["algo"], run.request["env"]), []).append(run)
     print(f"timing one run for each of {len(groups)} pairs of method and task, {LIMIT:.0f} s at most", flush=True)
@@ -77,7 +77,7 @@ def print_cost(todo: list[Run], workers: int) -> None:
     )
 
 
-def probe(run: Run) -> Cost | None:
+def probe(run: PlannedRun) -> Cost | None:
     """Measure a run's cost as a worker would have it: in a process of its own, on one core. Nothing is written.
 
     None if learning did not begin within the time that a probe may take.

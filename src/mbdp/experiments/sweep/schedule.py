@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from mbdp.experiments.run import interruptible
 from mbdp.experiments.sweep.process import exit_code, stop
-from mbdp.experiments.sweep.spec import Run
+from mbdp.experiments.sweep.spec import PlannedRun
 from mbdp.experiments.sweep.state import error_of, in_use, is_finished, note_error, saved_step
 from mbdp.experiments.sweep.view import View
 from mbdp.experiments.sweep.worker import IN_USE, start_run
@@ -20,7 +20,7 @@ class Place(Protocol):
     """Where runs are carried out."""
 
     def slots(self) -> int: ...  # how many at a time
-    def start(self, run: Run) -> Any: ...
+    def start(self, run: PlannedRun) -> Any: ...
     def exit_code(self, job: Any) -> int | None: ...  # None while it goes on; negative if a signal ended it
     def stop(self, jobs: list[Any], number: int) -> None: ...  # with a checkpoint each
 
@@ -34,7 +34,7 @@ class ThisMachine:
     def slots(self) -> int:
         return self.workers
 
-    def start(self, run: Run) -> Any:
+    def start(self, run: PlannedRun) -> Any:
         return start_run(run)
 
     def exit_code(self, job: Any) -> int | None:
@@ -44,7 +44,7 @@ class ThisMachine:
         stop(jobs, number)
 
 
-def carry_out_all(runs: list[Run], place: Place, view: View) -> list[Run]:
+def carry_out_all(runs: list[PlannedRun], place: Place, view: View) -> list[PlannedRun]:
     """Carry out all runs that are not finished; those that failed. A signal ends it, and everything can be resumed."""
     sweep = _Sweep(runs, place, view)
     with interruptible() as caught, view:
@@ -64,13 +64,13 @@ def carry_out_all(runs: list[Run], place: Place, view: View) -> list[Run]:
 class _Sweep:
     """The runs that wait, those that go on, and those that failed."""
 
-    def __init__(self, runs: list[Run], place: Place, view: View):
+    def __init__(self, runs: list[PlannedRun], place: Place, view: View):
         self.place, self.view = place, view
         self.todo = [run for run in runs if not is_finished(run.folder)]
-        self.jobs: dict[Run, Any] = {}
-        self.failed: list[Run] = []
-        self.not_before: dict[Run, float] = {}  # runs that another process has, and when to look again
-        self.deaths: dict[Run, tuple[int, int]] = {}  # env step, and how many processes did not get beyond it
+        self.jobs: dict[PlannedRun, Any] = {}
+        self.failed: list[PlannedRun] = []
+        self.not_before: dict[PlannedRun, float] = {}  # runs that another process has, and when to look again
+        self.deaths: dict[PlannedRun, tuple[int, int]] = {}  # env step, and how many processes did not get beyond it
 
     def start_more(self) -> None:
         """Start the most urgent runs for which there is room and that no other process has."""
@@ -110,11 +110,11 @@ class _Sweep:
             else:
                 self._fail(run, error_of(run.folder) or f"ended with exit code {code}")
 
-    def _fail(self, run: Run, error: str) -> None:
+    def _fail(self, run: PlannedRun, error: str) -> None:
         self.failed.append(run)
         self.view.failed(run, error)
 
-    def _may_try_again(self, run: Run, code: int) -> bool:
+    def _may_try_again(self, run: PlannedRun, code: int) -> bool:
         """A run whose process was killed is tried again, unless it gets nowhere: then something is wrong with it."""
         step = saved_step(run.folder)
         before, count = self.deaths.get(run, (step, 0))

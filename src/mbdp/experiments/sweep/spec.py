@@ -23,7 +23,7 @@ MAX_RUNS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class PlannedRun:
     """One run of a sweep: what `mbdp train` would be told, and a folder of its own."""
 
     name: str
@@ -32,7 +32,7 @@ class Run:
     request: dict[str, Any]  # env, algo, seed, preset, prefer, schedule, settings: as JSON can hold it
 
 
-def read_spec(file: Path, out: Path | None = None, *, allow_code: bool = False) -> list[Run]:
+def read_spec(file: Path, out: Path | None = None, *, allow_code: bool = False) -> list[PlannedRun]:
     """The runs of a spec, most urgent first; `out` takes the place of the spec's own folder."""
     content = _parse(file)
     with _naming(str(file)):
@@ -119,7 +119,7 @@ def _by_priority(rows: list[dict[str, Any]], priority: Any) -> list[dict[str, An
     return sorted(rows, key=lambda row: [ranks[key][repr(row.get(key))] for key in keys])
 
 
-def _run(row: dict[str, Any], out: Path, pattern: str) -> Run:
+def _run(row: dict[str, Any], out: Path, pattern: str) -> PlannedRun:
     about = {key: row[key] for key in DEFAULTS if key not in SCHEDULE and (key != "perturb" or row[key])}
     settings = {key: value for key, value in row.items() if key not in DEFAULTS}
     with _naming(", ".join(f"{key} {row[key]}" for key in ("algo", "env", "seed"))):
@@ -128,7 +128,7 @@ def _run(row: dict[str, Any], out: Path, pattern: str) -> Run:
     words = asdict(config) | row | {"env": row["env"].replace("/", "-").replace(":", "-"), "perturb": world}
     name = _named(pattern, words)
     schedule = {key: row[key] for key in SCHEDULE}
-    return Run(name, out / name, config.steps, about | {"schedule": schedule, "settings": settings})
+    return PlannedRun(name, out / name, config.steps, about | {"schedule": schedule, "settings": settings})
 
 
 def _config(about: dict[str, Any], settings: dict[str, Any]) -> Any:
@@ -157,9 +157,9 @@ def _named(pattern: str, words: dict[str, Any]) -> str:
     return str(Path(name))
 
 
-def _check_folders(runs: Iterable[Run], pattern: str) -> None:
+def _check_folders(runs: Iterable[PlannedRun], pattern: str) -> None:
     """Refuse two runs that would write to one folder, or one inside of the other's."""
-    seen: dict[Path, Run] = {}
+    seen: dict[Path, PlannedRun] = {}
     for run in runs:
         if other := seen.get(run.folder):
             missing = _differences(run.request, other.request)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from mbdp.experiments.checkpoint_folder import checkpoints_of
-from mbdp.experiments.sweep.spec import Run
+from mbdp.experiments.sweep.spec import PlannedRun
 from mbdp.storage.files import locked, replace_file
 from mbdp.types import BadInput
 
@@ -36,7 +36,7 @@ class InUse(Exception):
     """Another process has this run."""
 
 
-def state_of(run: Run) -> State:
+def state_of(run: PlannedRun) -> State:
     """The state of a run, from its folder alone."""
     step, mean_return, seconds_left = progress_of(run)
     if is_finished(run.folder):
@@ -71,7 +71,7 @@ def note_error(folder: Path, text: str) -> None:
     replace_file(folder / ERROR, " ".join(text.split()).encode() + b"\n")
 
 
-def progress_of(run: Run) -> tuple[int, float | None, float | None]:
+def progress_of(run: PlannedRun) -> tuple[int, float | None, float | None]:
     """Env steps, the mean return of the last evaluation, and the seconds left, from the end of metrics.jsonl."""
     lines = list(_last_lines(run.folder / "metrics.jsonl"))
     returns = [line["eval/mean_reward"] for line in lines if "eval/mean_reward" in line]
@@ -100,7 +100,7 @@ def _last_lines(file: Path) -> Iterator[dict[str, Any]]:
             yield parsed
 
 
-def check_request(run: Run) -> None:
+def check_request(run: PlannedRun) -> None:
     """Refuse a folder that holds anything else than this run."""
     try:
         before = json.loads((run.folder / REQUEST).read_text())

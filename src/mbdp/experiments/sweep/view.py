@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from mbdp.experiments.sweep.spec import Run
+from mbdp.experiments.sweep.spec import PlannedRun
 from mbdp.experiments.sweep.state import State, progress_of, state_of
 
 REFRESH, REPORT = 1.0, 60.0  # seconds between two looks in a terminal, and between two lines elsewhere
@@ -19,7 +19,7 @@ MOST_ROWS = 40
 class View:
     """Runs done, running and failed; of each that runs its env steps, its return and the time that is left."""
 
-    def __init__(self, runs: list[Run], *, finished: int):
+    def __init__(self, runs: list[PlannedRun], *, finished: int):
         self.total, self.done, self.errors = len(runs), finished, 0
         self.shown_at = time.monotonic()
         self.console = Console(highlight=False)
@@ -36,12 +36,12 @@ class View:
         if self.live:
             self.live.stop()
 
-    def finished(self, run: Run) -> None:
+    def finished(self, run: PlannedRun) -> None:
         self.done += 1
         mean_return = progress_of(run)[1]
         self.say(f"finished  {run.name}" + (f", return {mean_return:.1f}" if mean_return is not None else ""))
 
-    def failed(self, run: Run, error: str) -> None:
+    def failed(self, run: PlannedRun, error: str) -> None:
         self.errors += 1
         self.say(f"failed    {run.name}: {error}")
 
@@ -52,7 +52,7 @@ class View:
         else:
             print(line, flush=True)
 
-    def show(self, running: list[Run], *, waiting: int) -> None:
+    def show(self, running: list[PlannedRun], *, waiting: int) -> None:
         """Show how far the sweep is, not too often."""
         if time.monotonic() - self.shown_at < (REFRESH if self.live else REPORT):
             return
@@ -67,7 +67,7 @@ class View:
             print("          " + "  ".join([run.name, *_cells(run, state)[1:]]).rstrip(), flush=True)
 
 
-def print_status(runs: list[Run]) -> None:
+def print_status(runs: list[PlannedRun]) -> None:
     """The state of every run of a sweep, whoever carries it out."""
     states = [(run, state_of(run)) for run in runs]
     kinds = [state.kind for _, state in states]
@@ -77,7 +77,7 @@ def print_status(runs: list[Run]) -> None:
     console.print(state_table(states, title=f"{len(runs)} runs: {counts}"))
 
 
-def state_table(states: list[tuple[Run, State]], title: str) -> Table:
+def state_table(states: list[tuple[PlannedRun, State]], title: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
     for name, justify in (("run", "left"), ("", "left"), ("step", "right"), ("return", "right"), ("left", "right")):
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ def state_table(states: list[tuple[Run, State]], title: str) -> Table:
     return table
 
 
-def _cells(run: Run, state: State) -> list[str]:
+def _cells(run: PlannedRun, state: State) -> list[str]:
     mean_return = "" if state.mean_return is None else f"{state.mean_return:.1f}"
     left = "" if state.seconds_left is None else hours(state.seconds_left)
     return [state.kind, f"{state.step:,}/{run.steps:,}", mean_return, left]

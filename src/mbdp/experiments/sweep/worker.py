@@ -18,7 +18,7 @@ from mbdp.experiments.run import train
 from mbdp.experiments.sweep import state
 from mbdp.experiments.sweep.process import follow_parent, received, start, take_a_core
 from mbdp.experiments.sweep.settings import keywords
-from mbdp.experiments.sweep.spec import Run
+from mbdp.experiments.sweep.spec import PlannedRun
 from mbdp.experiments.training_world import new_agent
 from mbdp.experiments.versions import versions
 from mbdp.storage.files import remove_partials, replace_file
@@ -27,7 +27,7 @@ from mbdp.types import BadInput
 IN_USE = 75  # exit code: another process has the run
 
 
-def start_run(run: Run) -> subprocess.Popen[str]:
+def start_run(run: PlannedRun) -> subprocess.Popen[str]:
     """Begin a run, or go on with it, in a process of its own that prints into the run's folder."""
     run.folder.mkdir(parents=True, exist_ok=True)
     with (run.folder / state.OUTPUT).open("a") as output:
@@ -37,7 +37,7 @@ def start_run(run: Run) -> subprocess.Popen[str]:
 def main() -> int:
     """The exit code is that of `mbdp train`, or IN_USE; the last error stays in the run's folder."""
     asked = received()
-    run = Run(**asked | {"folder": Path(asked["folder"])})
+    run = PlannedRun(**asked | {"folder": Path(asked["folder"])})
     core = take_a_core()
     follow_parent()
     try:
@@ -57,7 +57,7 @@ def main() -> int:
     return 0
 
 
-def carry_out(run: Run) -> None:
+def carry_out(run: PlannedRun) -> None:
     """Take all steps that are left of a run, unless another process does or did."""
     with state.held(run.folder):
         if state.is_finished(run.folder):

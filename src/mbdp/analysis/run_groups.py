@@ -12,7 +12,7 @@ FREE = ("steps",)  # a longer run of the same method is the same method
 
 
 @dataclass(frozen=True, eq=False)
-class Method:
+class RunGroup:
     """The training seeds of one method in one environment."""
 
     name: str
@@ -24,20 +24,20 @@ class Method:
         return self.runs[0].settings
 
 
-def group_runs(runs: Sequence[Run]) -> list[Method]:
+def group_runs(runs: Sequence[Run]) -> list[RunGroup]:
     """Runs by environment and method, in the order in which they were given.
 
     Runs of one label are one method. Without labels those of one folder are, as far as their settings agree; runs of
     different folders if all settings are equal and no seed is there twice.
     """
-    methods: list[Method] = []
+    methods: list[RunGroup] = []
     for env in dict.fromkeys(run.env for run in runs):
         here = [run for run in runs if run.env == env]
         labels = dict.fromkeys(run.label for run in here if run.label)
-        methods += [Method(label, env, _sorted(run for run in here if run.label == label)) for label in labels]
+        methods += [RunGroup(label, env, _sorted(run for run in here if run.label == label)) for label in labels]
         groups = _merge(_by_folder([run for run in here if not run.label]))
         names = _names(groups, taken=set(labels))
-        methods += [Method(name, env, _sorted(group)) for name, group in zip(names, groups, strict=True)]
+        methods += [RunGroup(name, env, _sorted(group)) for name, group in zip(names, groups, strict=True)]
     return methods
 
 
