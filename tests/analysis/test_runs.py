@@ -135,8 +135,8 @@ def test_tidy_tables_have_a_row_per_evaluation_and_list_broken_runs(tmp_path):
         "return": 2.0,
         "seconds": 20.0,
     }
-    assert [row["kept"] for row in tables.refits(run_groups)] == ["1"]
-    assert "broken: there is no metrics.jsonl" in tables.to_csv(tables.runs(run_groups, broken))
+    assert [row["kept"] for row in tables.refits(methods)] == ["1"]
+    assert "broken: there is no metrics.jsonl" in tables.to_csv(tables.runs(methods, broken))
 
 
 def test_analysis_never_imports_the_learner_or_jax():
