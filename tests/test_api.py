@@ -115,10 +115,10 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_a_discount_that_is_given_does_not_grow_unless_that_is_asked_for_too():
-    assert MBDP("Hopper-v5").config.discount_at(10**6) == pytest.approx(0.998)
-    assert MBDP("Hopper-v5", discount=0.95).config.discount_at(10**6) == 0.95
+    assert MBDP("Hopper-v5", algo="mbpo").config.discount_at(10**6) == pytest.approx(0.998)
+    assert MBDP("Hopper-v5", algo="mbpo", discount=0.95).config.discount_at(10**6) == 0.95
     both = {"discount": 0.95, "last_discount": 0.99}
-    assert MBDP("Hopper-v5", **both).config.discount_at(10**6) == pytest.approx(0.99)
+    assert MBDP("Hopper-v5", algo="mbpo", **both).config.discount_at(10**6) == pytest.approx(0.99)
 
 
 def test_preferences_set_alpha_and_beta_and_explicit_values_win():

@@ -201,7 +201,8 @@ def _check(about: dict[str, Any]) -> None:
             raise ValueError(f"{name} has a cursor of {cursor} in {capacity} rows")
     if min(spec) < 1 or not about["step"] <= config.steps <= about["buffers"]["d_env"]["capacity"]:
         raise ValueError(f"spec {spec}, step {about['step']} of {config.steps} do not fit together")
-    if not all(type(i) is int and 0 <= i < config.members for i in about["kept"]):
+    kept = about["kept"]
+    if not isinstance(kept, list) or not all(type(i) is int and 0 <= i < config.members for i in kept):
         raise ValueError(f"kept is {about['kept']!r:.40}")
     if not all(isinstance(about[name], str) for name in ("env", "algo")) or not isinstance(about["manifest"], dict):
         raise ValueError("env, algo or manifest is of the wrong kind")
