@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mbdp.experiments.cli import main
 
-ENV, STEPS = "InvertedPendulum-v5", "4000"
+ENV, STEPS = "InvertedPendulum-v5", "3000"
 
 
 def demo() -> None:
