@@ -3,11 +3,13 @@
     python -m benchmarks.evidence                 go on with every sweep of specs/evidence, then the two steps below
     python -m benchmarks.evidence --only-draw     copy runs/evidence to results/evidence, and draw from there
 
-Figures are drawn from results/evidence alone, so they can be drawn again where nothing was trained.
+Figures are drawn from results/evidence alone, so they can be drawn again where nothing was trained. A run that is
+finished there is not trained again, whichever machine it was trained on.
 """
 
 import argparse
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,9 +45,12 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1, help="runs at a time, one core each (default: 1)")
     parser.add_argument("--only-draw", action="store_true", help="train nothing")
     args = parser.parse_args()
+    runs, results = ROOT / "runs" / "evidence", ROOT / "results" / "evidence"
+    if not args.only_draw:
+        restore(results, runs)
     codes = [] if args.only_draw else train_all(args.workers)
-    collect(ROOT / "runs" / "evidence", ROOT / "results" / "evidence")
-    draw(ROOT / "results" / "evidence", ROOT / "results" / "published_returns.csv")
+    collect(runs, results)
+    draw(results, ROOT / "results" / "published_returns.csv")
     return next((code for code in codes if code), 0)
 
 
@@ -73,6 +78,15 @@ def _pass_on(sweep: subprocess.Popen) -> Any:
             sweep.terminate()
 
     return handle
+
+
+def restore(results: Path, runs: Path) -> None:
+    """Put the small files of finished runs back where a sweep looks for them, unless there is something already."""
+    for finished in sorted(results.rglob("finished.json")):
+        source = finished.parent
+        target = runs / source.relative_to(results)
+        if not target.exists():
+            shutil.copytree(source, target)
 
 
 def collect(runs: Path, results: Path) -> None:

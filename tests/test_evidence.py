@@ -8,6 +8,7 @@ import pytest
 from benchmarks import evidence
 
 from mbdp.experiments.sweep.spec import read_spec
+from mbdp.experiments.sweep.state import is_finished
 from tests.analysis.made_up import make_run
 from tests.experiments.sweeps import write_spec
 
@@ -55,6 +56,17 @@ def test_only_small_files_are_kept_and_nothing_of_the_machine(runs, tmp_path):
         "versions.json",
     ]
     assert json.loads((kept / "finished.json").read_text()) == {"step": 2000, "time": 1.0}
+
+
+def test_a_run_that_is_finished_in_the_results_is_not_trained_again(runs, tmp_path):
+    evidence.collect(runs, tmp_path / "results")
+    shutil.rmtree(runs)
+    evidence.restore(tmp_path / "results", runs)
+    assert [file.parent.relative_to(runs) for file in runs.rglob("finished.json")] == [
+        Path("learning/mbdp/Hopper-v5_0")
+    ]
+    assert is_finished(runs / "learning/mbdp/Hopper-v5_0")
+    assert not (runs / "learning/mbdp/Hopper-v5_1").exists(), "it has no checkpoint to go on from, so it starts anew"
 
 
 def test_a_line_that_is_being_written_is_left_out(runs, tmp_path):

@@ -1,11 +1,11 @@
-"""The commit in versions.json."""
+"""The commit and the digest of the learning code in versions.json."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from mbdp.experiments.versions import commit, versions
+from mbdp.experiments.versions import commit, learner_digest, versions
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -47,3 +47,15 @@ def test_without_git_there_is_no_commit(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert commit(Path(__file__).parents[2]) is None
     assert versions()["commit"] is None
+
+
+@pytest.mark.parametrize(
+    ("file", "changes"), [("agents/sac.py", True), ("algorithm.py", True), ("analysis/runs.py", False)]
+)
+def test_the_digest_changes_with_the_learning_code_and_with_nothing_else(tmp_path, file, changes):
+    for name in ("agents/sac.py", "algorithm.py", "analysis/runs.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("1\n")
+    before = learner_digest(tmp_path)
+    (tmp_path / file).write_text("2\n")
+    assert (learner_digest(tmp_path) != before) == changes

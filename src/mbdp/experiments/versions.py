@@ -1,20 +1,34 @@
 """The versions that a result was made with."""
 
+import hashlib
 import platform
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
+# What a run learns does not depend on these parts of the package.
+OUTSIDE_THE_LEARNER = ("analysis", "experiments", "policies", "robustness", "storage", "api.py", "theory.py")
 PACKAGES = ("mbdp", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco")
 
 
 def versions() -> dict[str, str | None]:
-    """Packages, Python, platform, and the commit of the code if it runs from a checkout, by name."""
+    """Packages, Python, platform, a digest of the learning code, and its commit if it runs from a checkout, by name."""
     return {name: version(name) for name in PACKAGES} | {
         "python": platform.python_version(),
         "platform": platform.platform(),
+        "learner": learner_digest(Path(__file__).parents[1]),
         "commit": commit(Path(__file__).parents[3]),
     }
+
+
+def learner_digest(package: Path) -> str:
+    """A digest of the code that decides what a run learns: the same for commits that change other parts only."""
+    files = sorted(file.relative_to(package).as_posix() for file in package.rglob("*.py"))
+    digest = hashlib.sha256()
+    for name in files:
+        if not name.startswith(OUTSIDE_THE_LEARNER):
+            digest.update(name.encode() + b"\0" + (package / name).read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def commit(root: Path) -> str | None:
