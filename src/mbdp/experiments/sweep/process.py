@@ -1,6 +1,5 @@
 """A process for each run: on one core, with one thread, and gone when the process that started it is gone."""
 
-import fcntl
 import json
 import os
 import signal
@@ -11,6 +10,8 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
+
+from filelock import lock_descriptor
 
 # Where a process cannot be kept on one core, these keep XLA and the libraries below NumPy from starting more threads.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NPROC": "1"}
@@ -84,9 +85,7 @@ def take_a_core() -> IO[str] | None:
             stream = _core_file(core).open("a")
         except OSError:
             break
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not lock_descriptor(stream.fileno(), blocking=False):
             stream.close()
             continue
         os.sched_setaffinity(0, {core})

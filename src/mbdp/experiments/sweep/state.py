@@ -1,11 +1,12 @@
 """How far a run of a sweep is, as its folder tells: whoever looks, from whichever machine, sees the same."""
 
-import fcntl
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+from filelock import lock_descriptor
 
 from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.sweep.spec import PlannedRun
@@ -131,10 +132,7 @@ def held(folder: Path) -> Iterator[None]:
 def in_use(folder: Path) -> bool:
     """Whether a process has the lock; only asked, so that looking at a sweep writes nothing."""
     try:
-        with (folder / ".lock").open() as stream:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        with (folder / ".lock").open("r+") as stream:
+            return not lock_descriptor(stream.fileno(), blocking=False)
     except OSError:
         return False
-    return False
