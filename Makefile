@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-peers test-ray test-browser docs bench torture torture-sweep evidence evidence-figures check format clean
+.PHONY: setup demo test test-peers test-ray test-browser docs bench bench-learning torture torture-sweep evidence evidence-figures check format clean
 
 setup: .venv/installed
 
@@ -75,6 +75,10 @@ bench: setup .venv-peers/installed
 	.venv-peers/bin/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.run_cost
 	$(BIN)/python -m benchmarks.tables
+
+# Time until Hopper-v5 is learned, for us and for peers: up to an hour of one core for each of four systems.
+bench-learning: .venv-peers/installed
+	.venv-peers/bin/python -m benchmarks.time_to_return
 
 # Fifty times kill -9, resumed each time: about ten minutes.
 torture: setup
