@@ -3,7 +3,7 @@
     python -m benchmarks.time_to_return [--minutes 60]        (or: make bench-learning)
 
 Each system learns by itself on one core, in a process of its own, with the settings that its library has for the
-task. The clock stops during evaluations: five episodes of the deterministic policy after every 1,000 env steps. A system
+task. The clock stops during evaluations: five deterministic episodes after every 1,000 env steps. A system
 ends when an evaluation has reached the return or its time is over. Writes results/time_to_return.json as it goes.
 """
 
