@@ -135,6 +135,12 @@ def test_no_member_trains_on_a_held_out_row():
     assert 150 < len(held_out) < 250
 
 
+def test_without_bootstraps_every_member_trains_on_every_row_that_is_not_held_out():
+    rows, held_out = split(300, 3, seed=0, bootstrap=False)
+    for own in rows:
+        np.testing.assert_array_equal(own, np.setdiff1d(np.arange(300), held_out))
+
+
 def test_members_have_bootstraps_of_their_own():
     first, second, _ = split(1000, 3, seed=0)[0]
     assert not np.array_equal(first, second)

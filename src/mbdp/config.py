@@ -106,6 +106,9 @@ class Config(Common):
     model_depth: int = redefault(Common, "model_depth", 3)
     model_noise: NoisePer = option("output", "model variance: one per output dimension, or predicted from each input")
     model_layer_norm: bool = option(True, "LayerNorm in the models")
+    bootstrap: bool = option(
+        False, "fit each member to a bootstrap of the real rows, as MBPO does; if not, to all of them"
+    )
     member_per: MemberPer = option("row", "draw a member for each imagined row, or one for all rows of a step")
     model_every: int = option(250, "env steps between two refits of the ensemble")
     fit_steps: int = option(200, "gradient steps per refit, warm-started; 0 = stop early by hold-out error, as MBPO")
@@ -256,6 +259,7 @@ class Config(Common):
             learn_termination=termination is None,
             longest_epoch=self.longest_epoch,
             most_steps=self.most_fit_steps,
+            bootstrap=self.bootstrap,
         )
 
     def plan(self, termination: Termination | None) -> Plan:

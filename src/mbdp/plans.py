@@ -48,6 +48,7 @@ class Budget(NamedTuple):
     # With early stopping:
     longest_epoch: int = 0  # steps between two looks at the hold-out error; 0 is a whole epoch
     most_steps: int = 0  # of a fit that has a last one to start from; 0 is no limit
+    bootstrap: bool = True  # each member's own draw of the rows, which leaves a third of them out; if not, all rows
 
 
 class Shape(NamedTuple):

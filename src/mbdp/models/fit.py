@@ -36,7 +36,7 @@ def fit(
     model: Ensemble, optimiser: optax.OptState, d_env: Replay, budget: Budget, *, seed: int, rng: np.random.Generator
 ) -> tuple[Ensemble, optax.OptState, Score]:
     """The ensemble, warm-started and fitted to `d_env`; `seed` fixes each member's bootstrap, `rng` its minibatches."""
-    bootstraps, held_out = split(len(d_env), len(model), seed)
+    bootstraps, held_out = split(len(d_env), len(model), seed, bootstrap=budget.bootstrap)
     model = Ensemble(model.members, scaling_of(d_env.rows[: len(d_env)], d_env.spec))
     examined = examination(d_env.rows, held_out, rng)
     if budget.steps:
@@ -70,16 +70,19 @@ def replaced(
     return Ensemble(jax.tree.map(put, model.members, chosen), model.scaling), (adam._replace(mu=mu, nu=nu), *rest)
 
 
-def split(count: int, members: int, seed: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """Each member's bootstrap of the training rows, and the rows that are held out from all of them.
+def split(count: int, members: int, seed: int, *, bootstrap: bool = True) -> tuple[list[np.ndarray], np.ndarray]:
+    """Each member's bootstrap of the training rows, or all of them, and the rows that are held out from all members.
 
     Decided once for each row by its number, so that a refit never trains on what an earlier one held out.
     """
     share = np.minimum(HELD_OUT_SHARE, HELD_OUT_ENOUGH / np.arange(1, count + 1))
     held = generator(seed, "hold-out").random(count) < share
     held[0], held[1:2] = True, False
-    times = generator(seed, "bootstrap").poisson(1.0, (count, members)) * ~held[:, None]
+    times = np.ones((count, members), int)
+    if bootstrap:
+        times = generator(seed, "bootstrap").poisson(1.0, (count, members))
     times[1:2] = 1  # no member is without data
+    times[held] = 0
     return [np.repeat(np.arange(count), times[:, member]) for member in range(members)], np.flatnonzero(held)
 
 
