@@ -107,7 +107,7 @@ class Config(Common):
     model_noise: NoisePer = option("output", "model variance: one per output dimension, or predicted from each input")
     model_layer_norm: bool = option(True, "LayerNorm in the models")
     bootstrap: bool = option(
-        False, "fit each member to a bootstrap of the real rows, as MBPO does; if not, to all of them"
+        True, "fit each member to a bootstrap of the real rows, as MBPO does; if not, to all of them"
     )
     member_per: MemberPer = option("row", "draw a member for each imagined row, or one for all rows of a step")
     model_every: int = option(250, "env steps between two refits of the ensemble")

@@ -26,7 +26,6 @@ WITHOUT_EXPANSION: dict[str, Any] = {
     "model_depth": 4,
     "model_noise": "input",
     "model_layer_norm": False,
-    "bootstrap": True,
     "fit_steps": 100,
     "first_fit_steps": 1_000,
     "rollouts": 30_000,

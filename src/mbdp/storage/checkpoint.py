@@ -86,8 +86,6 @@ def read_about(file: Path) -> dict[str, Any]:
         kind = METHODS[about["algo"]].config
         if about["format"] == BEFORE_EXPANSION:
             about = _of_today(about, kind)
-        if kind is Config:  # members of every run had bootstraps, before this could be chosen
-            about["config"] = {"bootstrap": True} | about["config"]
         if unknown := set(about["config"]) - {one.name for one in fields(kind)}:
             raise BadInput(
                 f"{file}: of another version of mbdp, with a setting {min(unknown)!r:.40} that is unknown here"
