@@ -57,6 +57,14 @@ def test_a_run_in_the_nominal_world_asks_for_what_it_always_did(tmp_path):
     assert "perturb" not in read_spec(file)[0].request
 
 
+def test_ranges_to_draw_worlds_from_reach_the_run_and_its_name(tmp_path):
+    text = "env = 'Hopper-v5'\nname = '{randomise}_{seed}'\n[grid]\nrandomise = [{}, {mass = [0.8, 1.2]}]"
+    (tmp_path / "spec.toml").write_text(text)
+    runs = read_spec(tmp_path / "spec.toml")
+    assert [run.request.get("randomise") for run in runs] == [None, {"mass": [0.8, 1.2]}]
+    assert [run.name for run in runs] == ["nominal_0", "mass=0.8-1.2_0"]
+
+
 def test_runs_are_collected_in_a_folder_named_after_the_spec_or_where_the_command_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "ablation.toml"
@@ -90,6 +98,9 @@ BAD = {
     "name = '/{seed}'\n[grid]\nseed = [0]": "not a folder inside of `out`",
     "[[run]]\nenv = 'Hoper-v5'": "did you mean 'Hopper-v5'?",
     "perturb = 3\n[grid]\nseed = [0]": "perturb must be a table of coefficients",
+    "randomise = 3\n[grid]\nseed = [0]": "randomise must be a table of ranges",
+    "[[run]]\nrandomise = {mass = 1}": "not a table of axes",
+    "[[run]]\nrandomise = {mass = [2, 1]}\nenv = 'Hopper-v5'": "must have a range from low to high",
     "[[run]]\nperturb = {mas = 2}": "there is no axis 'mas'",
     "[[run]]\nperturb = {mass = 2}": "is not a MuJoCo environment",
     "[[run]]\nenv = 'InvertedPendulum-v5'\nperturb = {friction = 2}": "would change nothing",

@@ -25,6 +25,8 @@ STATISTICS = {
     "paper_mean": "mean over {0.8, 1.2} squared",
 }
 SHARES = ("share_above_80", "retention")
+FIRST_COLUMNS = ("method", "policy", "training_seed", "env", "protocol")  # of episodes.csv; then come the axes
+LAST_COLUMNS = ("episode", "reset_seed", "return", "length", "diverged")
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,11 @@ def text_table(table: Mapping[str, Mapping[str, Estimate | None]], setting: Sett
     return text
 
 
+def column_of(axis: str) -> str:
+    """The column of an axis in episodes.csv; one that is called as another column gets a longer name."""
+    return f"axis {axis}" if axis in (*FIRST_COLUMNS, *LAST_COLUMNS) else axis
+
+
 def _text(estimate: Estimate | None, share: bool) -> str:
     if estimate is None:
         return "-"
@@ -102,8 +109,7 @@ def _write_episodes(file: Path, setting: Setting, results: Sequence[Result]) -> 
     names = list(setting.axes)
     with open(file, "w", newline="") as stream:
         writer = csv.writer(stream)
-        header = ["method", "policy", "training_seed", "env", "protocol", *names, "episode", "reset_seed"]
-        writer.writerow([*header, "return", "length", "diverged"])
+        writer.writerow([*FIRST_COLUMNS, *map(column_of, names), *LAST_COLUMNS])
         for result in results:
             first: list[Any] = [result.method, result.policy, result.training_seed, setting.env, setting.protocol]
             for index in np.ndindex(result.returns.shape):

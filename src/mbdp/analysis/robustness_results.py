@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mbdp.analysis.robustness_report import column_of
 from mbdp.analysis.runs import BrokenRun, read_json, split_label
 from mbdp.types import BadInput
 
@@ -71,7 +72,9 @@ def _read_episodes(
         with open(file, newline="") as stream:
             for row in csv.DictReader(stream):
                 key = row["method"], row["policy"]
-                cell = tuple(int(np.argmin(np.abs(np.subtract(axes[name], float(row[name]))))) for name in axes)
+                cell = tuple(
+                    int(np.argmin(np.abs(np.subtract(axes[name], float(row[column_of(name)]))))) for name in axes
+                )
                 arrays.setdefault(key, np.full(shape, np.nan))[(*cell, int(row["episode"]))] = float(row["return"])
                 seeds[key] = int(row["training_seed"]) if row["training_seed"] else None
     except (OSError, KeyError, ValueError, IndexError, TypeError) as error:

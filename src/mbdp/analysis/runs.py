@@ -106,7 +106,9 @@ def _read_ours(folder: Path, label: str) -> Run:
     try:
         algo, env, seed = str(config["algo"]), str(config["env"]), int(config["seed"])
         world = ", ".join(f"{axis} {value:g}" for axis, value in config.get("perturb", {}).items())
-        settings = dict(config["settings"]) | {"perturb": world or "nominal"}  # another world is another method
+        drawn = ", ".join(f"{axis} {low:g} to {high:g}" for axis, (low, high) in config.get("randomise", {}).items())
+        # Another world is another method.
+        settings = dict(config["settings"]) | {"perturb": world or "nominal", "randomise": drawn or "nothing"}
     except (KeyError, TypeError, ValueError, AttributeError):
         raise BadInput("config.json: it needs algo, env, seed and settings, as `mbdp train` writes them") from None
     lines, notes = _read_lines(folder / "metrics.jsonl")

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from mbdp.api import MBDP
-from mbdp.experiments.training_world import load_agent
-from mbdp.robustness.axes import check_coefficients
+from mbdp.experiments.training_world import load_agent, world_of_words
 from mbdp.storage.checkpoint import read_about
 from mbdp.storage.files import remove_partials
 from mbdp.types import BadInput
@@ -41,7 +40,7 @@ def newest_of(run: Path, env_id: str | None = None) -> tuple[MBDP, dict[str, Any
     for file in reversed(checkpoints_of(run)):
         try:
             words = _words_of_run(file)
-            agent = load_agent(file, env_id, words["perturb"])
+            agent = load_agent(file, env_id, words["world"])
         except BadInput as error:
             complaints.append(str(error))
             unusable.append(file)
@@ -71,7 +70,7 @@ def _words_of_run(file: Path) -> dict[str, Any]:
                 for step, returns, lengths in words["evaluations"]
             ],
             "elapsed": float(words["elapsed"]),
-            "perturb": check_coefficients(dict(words.get("perturb", {}))),
+            "world": world_of_words(words),
         }
     except (TypeError, KeyError, ValueError, OverflowError) as error:
         raise BadInput(f"{file}: saved by hand, not by `mbdp train` ({type(error).__name__}: {error})") from None

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from mbdp.experiments.evaluate import FIRST_SEED, evaluate
-from mbdp.experiments.training_world import make_world, perturbation_of
+from mbdp.experiments.training_world import make_world, world_of
 from mbdp.types import BadInput
 
 EXAMPLES = """\
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
     from mbdp.policies.policy import load_policy
 
     policy = load_policy(args.run)
-    perturb = perturbation_of(args.run)
+    perturb = world_of(args.run).perturb
     envs = [make_world(registered(policy.env, args.run), perturb) for _ in range(args.episodes)]
     if perturb:
         print(f"as in training, with {', '.join(f'{axis} {value:g}' for axis, value in perturb.items())}")

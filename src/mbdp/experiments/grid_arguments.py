@@ -1,11 +1,15 @@
 """The grid of worlds, as it is given on the command line."""
 
 import argparse
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mbdp.robustness.axes import AXES, check_value
+from mbdp.robustness.axes import AXES, OwnAxes, axis_of, check_value
 from mbdp.types import BadInput
+
+if TYPE_CHECKING:
+    import gymnasium
 
 DEFAULT_VALUES = "0.5:1.5:11"  # the paper's
 MAX_CELLS = 100_000
@@ -30,32 +34,46 @@ def add_grid_arguments(parser: argparse.ArgumentParser) -> None:
         help="an axis of choice instead of the default ones, can be repeated; see below",
     )
     parser.epilog = "axes:\n" + "\n".join(f"  {name:18} {axis.meaning}" for name, axis in AXES.items())
+    parser.epilog += "\n  NAME               a parameter that the environment itself declares in `perturbations`"
 
 
-def axes_of(args: argparse.Namespace, env_id: str) -> dict[str, tuple[float, ...]]:
-    """The axes with their values: those asked for with --axis, or else mass and friction."""
+class GridAxes(NamedTuple):
+    """The values on each axis, and the value that changes nothing."""
+
+    values: dict[str, tuple[float, ...]]
+    neutral: dict[str, float]
+
+
+def axes_of(args: argparse.Namespace, env_id: str) -> GridAxes:
+    """The axes asked for with --axis; else the first two that the environment declares; else mass and friction."""
+    from mbdp.envs.tasks import make
+    from mbdp.robustness.parameters import own_axes
+
+    env = make(env_id)
+    own = own_axes(env)
     given = {name: getattr(args, name) for name in ("mass", "friction") if getattr(args, name) is not None}
     for argument in args.axis:
         name, _, values = argument.partition("=")
         if name in given:
             raise BadInput(f"axis {name} is given twice")
         given[name] = values
-    if not args.axis:
-        given = {name: given.get(name, args.grid) for name in ("mass", _second_axis(env_id, args))}
-    axes = {name: _values(name, text) for name, text in given.items()}
+    if not args.axis and not (own and not given):
+        given = {name: given.get(name, args.grid) for name in ("mass", _second_axis(env, args))}
+    elif not given:
+        given = dict.fromkeys(list(own)[:2], args.grid)
+    env.close()
+    axes = {name: _values(name, text, own) for name, text in given.items()}
     if np.prod([len(values) for values in axes.values()]) > MAX_CELLS:
         raise BadInput(f"the grid has more than {MAX_CELLS} worlds")
-    return axes
+    return GridAxes(axes, {name: float(axis_of(name, own).neutral) for name in axes})
 
 
-def _second_axis(env_id: str, args: argparse.Namespace) -> str:
+def _second_axis(env: "gymnasium.Env", args: argparse.Namespace) -> str:
     """Friction, unless it is not asked for by name and the environment has none: then the strength of the actuators."""
     if args.friction is not None:
         return "friction"
-    from mbdp.envs.tasks import make
     from mbdp.robustness.perturb import perturb
 
-    env = make(env_id)
     try:
         perturb(env, {"friction": 1.0})
     except BadInput as error:
@@ -63,12 +81,10 @@ def _second_axis(env_id: str, args: argparse.Namespace) -> str:
             raise
         print(f"{error}; the second axis is gear instead")
         return "gear"
-    finally:
-        env.close()
     return "friction"
 
 
-def _values(name: str, text: str) -> tuple[float, ...]:
+def _values(name: str, text: str, own: OwnAxes) -> tuple[float, ...]:
     try:
         if ":" in text:
             low, high, count = text.split(":")
@@ -80,7 +96,7 @@ def _values(name: str, text: str) -> tuple[float, ...]:
             numbers = [float(value) for value in text.split(",")]
     except ValueError as error:
         raise BadInput(f"axis {name} takes LO:HI:N, as 0.5:1.5:11, or values, as 0.8,1,1.2; not {text!r}") from error
-    values = tuple(check_value(name, number) for number in numbers)
+    values = tuple(check_value(name, number, own) for number in numbers)
     if len(set(values)) < len(values):
         raise BadInput(f"axis {name} has the same value twice: {text}")
     return values

@@ -34,13 +34,13 @@ class Record:
         agent: MBDP,
         past: dict[str, Any] | None = None,
         track: Sequence[str] = (),
-        perturb: Mapping[str, float] = MappingProxyType({}),
+        world: Mapping[str, Any] = MappingProxyType({}),
     ):
         self.folder, self.metrics = folder, folder / "metrics.jsonl"
         self.began = time.monotonic() - (past["elapsed"] if past else 0.0)
         self.evaluations: list[tuple[int, list[float], list[int]]] = past["evaluations"] if past else []
         about = {"env": agent.env_id, "algo": agent.algo, "seed": agent.seed, "settings": asdict(agent.config)}
-        about |= {"perturb": dict(perturb)} if perturb else {}
+        about |= world
         _write_json(folder / "config.json", about)
         if past:
             cut_metrics(self.metrics, agent.learner.step)

@@ -57,7 +57,7 @@ def go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool, trac
     if not agent.continued_exactly:
         print("the environment did not repeat the interrupted episode; a new one begins, so the run differs from there")
     print(f"run directory: {folder}; going on from step {step} of {until}", flush=True)
-    train(agent, folder, **past["schedule"], quiet=quiet, track=track, perturb=past["perturb"], past=past)
+    train(agent, folder, **past["schedule"], quiet=quiet, track=track, world=past["world"], past=past)
     if step == until:
         print(f"the run is finished: all {step} steps were done before; --steps N adds more")
     else:

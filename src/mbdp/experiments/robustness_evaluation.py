@@ -19,7 +19,6 @@ from mbdp.experiments.grid_arguments import axes_of
 from mbdp.experiments.versions import versions
 from mbdp.policies.foreign import open_policy
 from mbdp.robustness import PROTOCOL, Grid, evaluate_grids
-from mbdp.robustness.axes import axis_of
 from mbdp.types import BadInput
 
 
@@ -35,8 +34,7 @@ def evaluate_robustness(args: argparse.Namespace) -> None:
     """Run the policies that the command line names, and leave the report in a folder."""
     entries = _open(args.policies, args.allow_code)
     env_id = args.env or _trained_in(entries)
-    axes = axes_of(args, env_id)
-    neutral = {name: float(axis_of(name).neutral) for name in axes}
+    axes, neutral = axes_of(args, env_id)
     folder = args.out or Path("runs/robustness") / env_id.replace("/", "_")
     _check_writable(folder)
     size = " x ".join(f"{name} {len(values)}" for name, values in axes.items())

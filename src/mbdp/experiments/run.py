@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NoReturn
 
 from mbdp import interruption
@@ -15,7 +14,7 @@ from mbdp.experiments.alarms import Alarms
 from mbdp.experiments.display import Display
 from mbdp.experiments.evaluate import evaluate
 from mbdp.experiments.record import Record
-from mbdp.experiments.training_world import Coefficients, make_world
+from mbdp.experiments.training_world import NOMINAL_WORLD, TrainingWorld, make_world
 from mbdp.interruption import Interrupted
 from mbdp.types import BadInput, Broken
 
@@ -44,7 +43,7 @@ def train(
     checkpoint_minutes: float = 5.0,
     quiet: bool = False,
     track: Sequence[str] = (),
-    perturb: Coefficients = MappingProxyType({}),
+    world: TrainingWorld = NOMINAL_WORLD,
     past: dict[str, Any] | None = None,
 ) -> None:
     """Learn until the configured number of env steps, evaluating, logging and saving into `folder`.
@@ -53,11 +52,11 @@ def train(
     """
     schedule = {"evaluate_every": evaluate_every, "episodes": episodes, "checkpoint_minutes": checkpoint_minutes}
     with interruptible() as caught, _explained(folder):
-        record = Record(folder, agent, past, track, perturb)
+        record = Record(folder, agent, past, track, world.words())
         with Display(agent.config.steps, agent.learner.step, live=not quiet) as display:
             display.episodes.extend(past["episodes"] if past else [])
             display.latest |= past.get("training", {}) if past else {}
-            run = _Run(agent, record, display, schedule, perturb)
+            run = _Run(agent, record, display, schedule, world)
             try:
                 if not past:
                     run.checkpoint()  # from the first moment on there is something to resume
@@ -75,10 +74,10 @@ def train(
 class _Run:
     """The parts that one training run holds together."""
 
-    def __init__(self, agent: MBDP, record: Record, display: Display, schedule: dict[str, Any], perturb: Coefficients):
+    def __init__(self, agent: MBDP, record: Record, display: Display, schedule: dict[str, Any], world: TrainingWorld):
         self.agent, self.record, self.display, self.schedule = agent, record, display, schedule
-        self.perturb = perturb
-        self.envs = [make_world(agent.env_id, perturb) for _ in range(schedule["episodes"])]
+        self.world = world
+        self.envs = [make_world(agent.env_id, world.perturb) for _ in range(schedule["episodes"])]
         self.alarms = Alarms(agent)
         self.saved_at = time.monotonic()
 
@@ -108,8 +107,7 @@ class _Run:
     def checkpoint(self) -> None:
         """Save everything as it is now."""
         words = {"schedule": self.schedule, "episodes": list(self.display.episodes), "training": self._training()}
-        words |= {"perturb": dict(self.perturb)} if self.perturb else {}
-        self.record.checkpoint(self.agent, words)
+        self.record.checkpoint(self.agent, words | self.world.words())
         self.saved_at = time.monotonic()
 
     def _training(self) -> dict[str, float]:

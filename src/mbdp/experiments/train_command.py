@@ -10,7 +10,7 @@ from typing import Any, get_args
 from mbdp.baselines import slbo_config, steve_config
 from mbdp.config import Config
 from mbdp.experiments.trackers import add_track, check_installed
-from mbdp.experiments.training_world import add_perturb, new_agent, read_coefficients
+from mbdp.experiments.training_world import add_world, new_agent, read_world
 from mbdp.presets import FAMILY, PREFERENCES
 from mbdp.types import BadInput
 
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--checkpoint-minutes", type=float, default=5.0, metavar="X", help="minutes between two checkpoints (5)"
     )
     add_track(parser)
-    add_perturb(parser)
+    add_world(parser)
     for title, config in GROUPS.items():
         group = parser.add_argument_group(title)
         for one in fields(config):
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> None:
     if args.evaluate_every < 1 or args.episodes < 1 or not args.checkpoint_minutes >= 0:
         raise BadInput("--evaluate-every and --episodes must be at least 1, --checkpoint-minutes at least 0")
     check_installed(args.track)
-    perturb = read_coefficients(args.perturb)
+    world = read_world(args.perturb, args.randomise)
     from mbdp.experiments.compilation_cache import share_compilations
 
     share_compilations()  # before anything is compiled, because JAX looks for a cache only once
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> None:
     from mbdp.storage.files import locked
 
     about = {"algo": args.algo, "preset_name": args.preset, "prefer": args.prefer, "seed": args.seed}
-    agent = new_agent(args.env, perturb, **about, **settings)
+    agent = new_agent(args.env, world, **about, **settings)
     folder = new_run_directory(args.out, args.algo, args.env, args.seed)
     print(f"run directory: {folder}", flush=True)
     for remark in agent.config.remarks:
@@ -139,7 +139,7 @@ def run(args: argparse.Namespace) -> None:
             checkpoint_minutes=args.checkpoint_minutes,
             quiet=args.quiet,
             track=args.track,
-            perturb=perturb,
+            world=world,
         )
     print(f"done: policy, metrics and {folder / 'learning_curve.png'}; next: mbdp evaluate {folder}", flush=True)
 

@@ -1,12 +1,13 @@
-"""The world that a run learns and is evaluated in: nominal, or perturbed as `--perturb mass=0.8 friction=1.2` says."""
+"""The world that a run learns in: nominal, perturbed (`--perturb mass=0.8`), or drawn anew for every episode."""
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbdp.robustness.axes import AXES, DISTURBANCES, check_coefficients
+from mbdp.robustness.axes import AXES, DISTURBANCES, finite
 from mbdp.types import BadInput, Termination
 
 # Learner and simulator are imported when they are needed: --help needs neither.
@@ -16,75 +17,133 @@ if TYPE_CHECKING:
     from mbdp.api import MBDP
 
 Coefficients = Mapping[str, float]  # none of them: the nominal world
+Ranges = Mapping[str, tuple[float, float]]
 
 
-def add_perturb(parser: argparse.ArgumentParser) -> None:
-    """The option of commands that make such a world."""
+@dataclass(frozen=True)
+class TrainingWorld:
+    """How the world differs from the nominal one: always, and in the episodes of training from one to the next.
+
+    The axes are checked when an environment is made, because it may have axes of its own.
+    """
+
+    perturb: Coefficients = field(default_factory=dict)
+    randomise: Ranges = field(default_factory=dict)
+
+    def words(self) -> dict[str, Any]:
+        """As config.json and checkpoints keep it: nothing for the nominal world."""
+        ranges = {name: list(pair) for name, pair in self.randomise.items()}
+        return {name: said for name, said in (("perturb", dict(self.perturb)), ("randomise", ranges)) if said}
+
+
+NOMINAL_WORLD = TrainingWorld()
+
+
+def add_world(parser: argparse.ArgumentParser) -> None:
+    """The options of commands that make such a world."""
     text = f"in a world that differs from the nominal one: {', '.join(AXES)} (see mbdp robustness --help)"
     parser.add_argument("--perturb", nargs="+", default=[], metavar="AXIS=VALUE", help=text)
+    text = (
+        "every episode of training in a world of its own, as mass=0.8:1.2; evaluations stay in the world of --perturb"
+    )
+    parser.add_argument("--randomise", nargs="+", default=[], metavar="AXIS=LO:HI", help=text)
 
 
-def read_coefficients(arguments: Sequence[str]) -> dict[str, float]:
-    """AXIS=VALUE, as the command line has them."""
-    found: dict[str, float] = {}
-    for argument in arguments:
-        axis, _, value = argument.partition("=")
-        if axis in found:
-            raise BadInput(f"--perturb has {axis} twice")
-        try:
-            found[axis] = float(value)
-        except ValueError:
-            raise BadInput(f"--perturb takes AXIS=VALUE, as mass=0.8; not {argument!r}") from None
-    return check_coefficients(found)
+def read_world(perturb: Sequence[str], randomise: Sequence[str]) -> TrainingWorld:
+    """AXIS=VALUE and AXIS=LO:HI, as the command line has them."""
+    return TrainingWorld(
+        _read("--perturb", "AXIS=VALUE, as mass=0.8", perturb, float),
+        _read("--randomise", "AXIS=LO:HI, as mass=0.8:1.2", randomise, _pair),
+    )
+
+
+def world_of_words(words: Any) -> TrainingWorld:
+    """The world that `TrainingWorld.words` describes, or BadInput for what is none: a file may say anything."""
+    try:
+        perturb = {str(axis): finite(axis, value) for axis, value in words.get("perturb", {}).items()}
+        ranges = {str(axis): (low, high) for axis, (low, high) in words.get("randomise", {}).items()}
+        return TrainingWorld(
+            perturb, {axis: (finite(axis, low), finite(axis, high)) for axis, (low, high) in ranges.items()}
+        )
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise BadInput(str(error) if isinstance(error, BadInput) else f"not a table of axes: {words!r:.60}") from None
 
 
 def make_world(env_id: str, perturb: Coefficients) -> "gymnasium.Env":
-    """The environment, with the coefficients of its nominal world."""
+    """The environment, with the coefficients of its nominal world; evaluations happen in it."""
     from mbdp.envs.tasks import make
     from mbdp.robustness import perturb as physics
 
     return physics.perturb(make(env_id), perturb) if perturb else make(env_id)
 
 
-def new_agent(env_id: str, perturb: Coefficients, **settings: Any) -> "MBDP":
+def make_training_world(env_id: str, world: TrainingWorld) -> "gymnasium.Env":
+    """The environment that a run learns in, after making sure that every axis has an effect in it."""
+    from mbdp.envs.tasks import make
+    from mbdp.robustness.effect import check_effect
+    from mbdp.robustness.randomised import Randomised
+
+    env = make_world(env_id, world.perturb)
+    check_effect(make(env_id), {axis: [value] for axis, value in world.perturb.items()})
+    return Randomised(env, world.randomise) if world.randomise else env
+
+
+def new_agent(env_id: str, world: TrainingWorld, **settings: Any) -> "MBDP":
     """An agent that will learn in that world."""
     from mbdp.api import MBDP
 
-    if not perturb:
+    if world == NOMINAL_WORLD:
         return MBDP(env_id, **settings)
-    agent = MBDP(make_world(env_id, perturb), termination=_rule(env_id, perturb) or "learned", **settings)
+    agent = MBDP(make_training_world(env_id, world), termination=_rule(env_id, world) or "learned", **settings)
     agent.env_id = env_id  # as it was asked for, with the module that it imports if it does
     return agent
 
 
-def load_agent(file: Path, env_id: str | None, perturb: Coefficients) -> "MBDP":
+def load_agent(file: Path, env_id: str | None, world: TrainingWorld) -> "MBDP":
     """The agent of a checkpoint in that world; `env_id` is the caller's word for an environment that imports code."""
     from mbdp.api import MBDP
     from mbdp.envs.tasks import registered
     from mbdp.storage.checkpoint import read_about
 
-    if not perturb:
+    if world == NOMINAL_WORLD:
         return MBDP.load(file, env=make_world(env_id, {}) if env_id else None)
     about = read_about(file)
     known = env_id or registered(about["env"], file)
-    rule = _rule(known, perturb) if about["known_termination"] else None
-    return MBDP.load(file, env=make_world(known, perturb), termination=rule)
+    rule = _rule(known, world) if about["known_termination"] else None
+    return MBDP.load(file, env=make_training_world(known, world), termination=rule)
 
 
-def perturbation_of(run: Path) -> dict[str, float]:
+def world_of(run: Path) -> TrainingWorld:
     """What config.json of a run says of its world."""
     try:
-        said = json.loads((run / "config.json").read_text()).get("perturb", {})
-        return check_coefficients(said)
+        return world_of_words(json.loads((run / "config.json").read_text()))
     except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, AttributeError) as error:
-        raise BadInput(f"{run / 'config.json'}: perturb cannot be read ({error})") from None
+        return NOMINAL_WORLD
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{run / 'config.json'}: its world cannot be read ({error})") from None
 
 
-def _rule(env_id: str, perturb: Coefficients) -> Termination | None:
+def _read(option: str, form: str, arguments: Sequence[str], number: Callable[[str], Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for argument in arguments:
+        axis, _, value = argument.partition("=")
+        if axis in found:
+            raise BadInput(f"{option} has {axis} twice")
+        try:
+            found[axis] = number(value)
+        except ValueError:
+            raise BadInput(f"{option} takes {form}; not {argument!r}") from None
+    return found
+
+
+def _pair(text: str) -> tuple[float, float]:
+    low, high = text.split(":")
+    return float(low), float(high)
+
+
+def _rule(env_id: str, world: TrainingWorld) -> Termination | None:
     """The task's rule for the end of episodes, which scaled physics leave as it is and noisy observations do not."""
     from mbdp.envs.tasks import make
     from mbdp.termination import known_rule
 
-    return None if set(perturb) & set(DISTURBANCES) else known_rule(make(env_id))
+    return None if {*world.perturb, *world.randomise} & set(DISTURBANCES) else known_rule(make(env_id))

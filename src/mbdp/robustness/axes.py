@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping
 from numbers import Real
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -36,31 +37,42 @@ AXES = {
 }
 DISTURBANCES = ("observation_noise", "action_noise", "action_delay")  # around the simulator; all others are inside it
 
+OwnAxes = Mapping[str, Axis]  # those of an environment of one's own: `parameters.own_axes`
+NO_AXES: OwnAxes = MappingProxyType({})
 
-def axis_of(name: str) -> Axis:
-    """The axis called `name`, or BadInput with a suggestion."""
+
+def axis_of(name: str, own: OwnAxes = NO_AXES) -> Axis:
+    """The axis called `name`, an environment's own first, or BadInput with a suggestion."""
+    if name in own:
+        return own[name]
     kind, colon, body = name.partition(":")
     if kind not in AXES or (colon and (kind != "mass" or not body)):
-        near = difflib.get_close_matches(kind, AXES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the axes are {', '.join(AXES)} and mass:BODY"
+        near = difflib.get_close_matches(kind, [*own, *AXES], n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the axes are {', '.join([*own, *AXES])} and mass:BODY"
         raise BadInput(f"there is no axis {name!r}: {hint}")
     return AXES[kind]
 
 
-def check_coefficients(coefficients: Mapping[str, float]) -> dict[str, float]:
+def check_coefficients(coefficients: Mapping[str, float], own: OwnAxes = NO_AXES) -> dict[str, float]:
     """The coefficients as floats, each within the limits of its axis, or BadInput."""
-    return {name: check_value(name, value) for name, value in coefficients.items()}
+    return {name: check_value(name, value, own) for name, value in coefficients.items()}
 
 
-def check_value(name: str, value: float) -> float:
+def check_value(name: str, value: float, own: OwnAxes = NO_AXES) -> float:
     """`value` as a float if axis `name` allows it, or BadInput that says what it allows."""
-    axis = axis_of(name)
-    if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)) or not np.isfinite(value):
-        raise BadInput(f"{name} must be a finite number; it is {value!r}")
+    axis = axis_of(name, own)
+    finite(name, value)
     below = value <= axis.minimum if axis.exclusive else value < axis.minimum
     if below or value > axis.maximum:
         least = f"{'more than' if axis.exclusive else 'at least'} {axis.minimum:g}"
         raise BadInput(f"{name} must be {least} and at most {axis.maximum:g}; it is {value}")
     if axis.whole and value != int(value):
         raise BadInput(f"{name} must be a whole number; it is {value}")
+    return float(value)
+
+
+def finite(name: str, value: object) -> float:
+    """`value` as a float if it is a finite number, whatever the axis; BadInput otherwise."""
+    if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)) or not np.isfinite(float(value)):
+        raise BadInput(f"{name} must be a finite number; it is {value!r}")
     return float(value)

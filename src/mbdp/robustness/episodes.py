@@ -11,6 +11,7 @@ import numpy as np
 from mbdp.envs.rules import Rules, rules_of
 from mbdp.envs.tasks import EnvMaker, spec_of
 from mbdp.robustness.axes import DISTURBANCES
+from mbdp.robustness.parameters import own_axes
 from mbdp.robustness.perturb import perturb
 from mbdp.robustness.stepping import AllTogether, OneByOne, Stepper, repeats_gymnasium, unchecked
 from mbdp.types import BadInput
@@ -65,7 +66,8 @@ def run_episodes(
     results: list[EpisodeResult | None] = [None] * len(jobs)
     waiting = deque(enumerate(jobs))
     lanes = worlds.take(min(batch, len(jobs)))
-    inside_only = not any(axis in DISTURBANCES for job in jobs for axis in job.coefficients)
+    slow = {*DISTURBANCES, *own_axes(lanes[0])}  # not in the fields of MuJoCo that the rules read
+    inside_only = not any(axis in slow for job in jobs for axis in job.coefficients)
     stepper: Stepper = AllTogether(worlds.rules, lanes) if inside_only and worlds.rules else OneByOne()
     spec = spec_of(lanes[0])
     # A policy that is not ours sees `batch` rows at every call, empty lanes included: numbers then do not depend on how

@@ -11,13 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium
 import numpy as np
 
 from mbdp.envs import tasks
 from mbdp.envs.tasks import EnvMaker
-from mbdp.robustness.axes import check_value
+from mbdp.robustness.axes import OwnAxes, check_value
+from mbdp.robustness.effect import check_effect
 from mbdp.robustness.episodes import BatchPolicy, Job, act
-from mbdp.robustness.perturb import perturb
+from mbdp.robustness.parameters import Perturbations, declare, own_axes
+from mbdp.robustness.perturb import perturb as perturbed
 from mbdp.robustness.processes import Report, one_line, run_all
 from mbdp.types import BadInput
 
@@ -60,9 +63,12 @@ def evaluate_grids(
     workers: int = 1,
     batch: int = BATCH,
     progress: Report = lambda done, total: None,
+    perturb: Perturbations | None = None,
 ) -> list[Grid]:
     """One grid per policy: callables on a batch of observations, or agents with SB3's `predict`.
 
+    `perturb` names parameters of one's own environment that can be axes, if the environment itself does not: an
+    attribute that is multiplied, or a function called as (env, coefficient); see `mbdp.robustness.parameters`.
     With `workers` above 1 the policies are pickled to processes of their own, and a script that calls this needs the
     usual `if __name__ == "__main__":`.
     """
@@ -70,11 +76,12 @@ def evaluate_grids(
         least = 0 if name == "seed" else 1
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
             raise BadInput(f"{name} must be a whole number of at least {least}; it is {value!r}")
-    checked = _checked_axes(axes)
-    make = env_id if callable(env_id) else functools.partial(tasks.make, env_id)
+    make = functools.partial(_make, env_id, perturb)
+    env = make()
+    checked = _checked_axes(axes, own_axes(env))
     callables = [_Predicting(policy) if hasattr(policy, "predict") else policy for policy in policies]
     cells = [dict(zip(checked, values, strict=True)) for values in itertools.product(*checked.values())]
-    name = _try_out(callables, make, cells[0], batch)
+    name = _try_out(callables, env, checked, batch)
     jobs = [Job(cell, int(seed) + episode) for cell in cells for episode in range(episodes)]
     results = run_all(callables, make, jobs, batch, workers, progress)
     shape = (*map(len, checked.values()), episodes)
@@ -82,21 +89,27 @@ def evaluate_grids(
     return [Grid(checked, returns, lengths, diverged, name, int(seed)) for returns, lengths, diverged in columns]
 
 
-def _checked_axes(axes: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, ...]]:
+def _make(env_id: str | EnvMaker, perturbations: Perturbations | None) -> gymnasium.Env:
+    return declare(env_id() if callable(env_id) else tasks.make(env_id), perturbations)
+
+
+def _checked_axes(axes: Mapping[str, Sequence[float]], own: OwnAxes) -> dict[str, tuple[float, ...]]:
     if not axes:
         raise BadInput("a grid needs at least one axis, for example mass")
-    checked = {name: tuple(check_value(name, value) for value in values) for name, values in axes.items()}
+    checked = {name: tuple(check_value(name, value, own) for value in values) for name, values in axes.items()}
     if empty := [name for name, values in checked.items() if not values]:
         raise BadInput(f"axis {empty[0]} has no values")
     return checked
 
 
-def _try_out(policies: Sequence[BatchPolicy], make: EnvMaker, cell: Mapping[str, float], batch: int) -> str:
-    """The environment's name, after making sure that every policy fits it and that every axis exists in it."""
-    env = make()
+def _try_out(
+    policies: Sequence[BatchPolicy], env: gymnasium.Env, axes: Mapping[str, Sequence[float]], batch: int
+) -> str:
+    """The environment's name, after making sure that every policy fits it and that every axis has an effect in it."""
     spec = tasks.spec_of(env)
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
-    perturb(env, cell).reset(seed=0)
+    perturbed(env, {axis: values[0] for axis, values in axes.items()}).reset(seed=0)
+    check_effect(env, axes)
     for policy in policies:
         try:
             act(policy, np.zeros((batch, spec.observation_size), env.observation_space.dtype), spec.action_size)

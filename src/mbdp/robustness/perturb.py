@@ -17,6 +17,7 @@ from mbdp.envs.simulator import UNSTABLE
 from mbdp.robustness.axes import DISTURBANCES, check_coefficients
 from mbdp.robustness.contact import CONTACT_COLUMNS, effective_friction, live_friction
 from mbdp.robustness.disturb import Disturbed
+from mbdp.robustness.parameters import PerturbedParameters, back_to_nominal, own_axes
 from mbdp.robustness.physics import FIELDS, NOMINAL, SCALED, ModelFields, Nominal, nominal_of, read_fields, write_fields
 from mbdp.types import BadInput
 
@@ -27,14 +28,18 @@ class InertPerturbation(RuntimeError):
 
 def perturb(env: gymnasium.Env, coefficients: Mapping[str, float]) -> gymnasium.Env:
     """`env` with these coefficients of its nominal world, whatever was applied before; BadInput leaves it as it was."""
-    coefficients = check_coefficients(coefficients)
-    while isinstance(env, (Disturbed, PerturbedPhysics)):
+    own = own_axes(env)
+    coefficients = check_coefficients(coefficients, own)
+    while isinstance(env, (Disturbed, PerturbedPhysics, PerturbedParameters)):
         env = env.env
+    theirs = {name: value for name, value in coefficients.items() if name in own}
     around = {name: value for name, value in coefficients.items() if name in DISTURBANCES}
-    inside = {name: value for name, value in coefficients.items() if name not in DISTURBANCES}
+    inside = {name: value for name, value in coefficients.items() if name not in theirs and name not in around}
     env = Disturbed(env, around) if around else env
     # A world that was perturbed before must go back to nominal, even if nothing inside it is asked for now.
-    return PerturbedPhysics(env, inside) if inside or hasattr(env.unwrapped, NOMINAL) else env
+    back_to_nominal(env)
+    env = PerturbedPhysics(env, inside) if inside or hasattr(env.unwrapped, NOMINAL) else env
+    return PerturbedParameters(env, theirs) if theirs else env
 
 
 class PerturbedPhysics(gymnasium.Wrapper):
@@ -101,9 +106,8 @@ def mujoco_of(env: gymnasium.Env) -> tuple[mujoco.MjModel, mujoco.MjData]:
     core = env.unwrapped
     model, data = getattr(core, "model", None), getattr(core, "data", None)
     if not isinstance(model, mujoco.MjModel) or not isinstance(data, mujoco.MjData):
-        raise BadInput(
-            f"{_name(env)} is not a MuJoCo environment: only {', '.join(DISTURBANCES)} can be perturbed in it"
-        )
+        known = ", ".join([*own_axes(env), *DISTURBANCES])
+        raise BadInput(f"{_name(env)} is not a MuJoCo environment: only {known} can be perturbed in it")
     return model, data
 
 

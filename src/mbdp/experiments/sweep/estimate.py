@@ -16,7 +16,7 @@ from mbdp.experiments.sweep.process import follow_parent, received, start, stop,
 from mbdp.experiments.sweep.settings import keywords
 from mbdp.experiments.sweep.spec import PlannedRun
 from mbdp.experiments.sweep.state import saved_step, state_of
-from mbdp.experiments.training_world import make_world, new_agent
+from mbdp.experiments.training_world import make_world, new_agent, world_of_words
 from mbdp.types import BadInput
 
 CYCLE = 250  # env steps that are timed of a method that has no cycle of its own
@@ -108,15 +108,15 @@ def measure(
     prefer: str,
     settings: dict[str, Any],
     schedule: dict[str, Any],
-    perturb: dict[str, float] | None = None,
+    **world: Any,
 ) -> Iterator[Cost]:
     """Estimates, each better than the last, while a run learns, until a whole cycle from fit to fit was timed.
 
     The first cycle has compilations in it, so the second is the one that counts.
     """
     about = {"algo": algo, "preset_name": preset, "prefer": prefer or None, "seed": seed}
-    agent = new_agent(env, perturb or {}, **about, **keywords(settings))
-    per_evaluation = _seconds_of_an_evaluation(agent, schedule["episodes"], perturb or {})
+    agent = new_agent(env, world_of_words(world), **about, **keywords(settings))
+    per_evaluation = _seconds_of_an_evaluation(agent, schedule["episodes"], world.get("perturb", {}))
     cycle = getattr(agent.config, "model_every", getattr(agent.config, "stage", CYCLE))
     began, marks = (
         time.perf_counter(),

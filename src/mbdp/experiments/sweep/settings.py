@@ -3,9 +3,9 @@
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin
 
+from mbdp.experiments.training_world import world_of_words
 from mbdp.methods import METHODS
 from mbdp.presets import PREFERENCES, PresetName
-from mbdp.robustness.axes import check_coefficients
 from mbdp.types import BadInput
 
 SCHEDULE = {"evaluate_every": 1000, "episodes": 10, "checkpoint_minutes": 5.0}  # as `mbdp train` has them
@@ -16,6 +16,7 @@ DEFAULTS: dict[str, Any] = {
     "preset": "default",
     "prefer": "",
     "perturb": {},
+    "randomise": {},
 } | SCHEDULE
 OF_METHODS = {one.name: one.type for method in METHODS.values() for one in fields(method.config)}
 KEYS: dict[str, Any] = OF_METHODS | {key: type(value) for key, value in DEFAULTS.items()}
@@ -31,8 +32,9 @@ def typed(key: str, value: Any, kind: Any) -> Any:
         return value
     if kind is dict:
         if not isinstance(value, dict):
-            raise BadInput(f"{key} must be a table of coefficients, as {{mass = 0.8}}; it is {value!r}")
-        return check_coefficients(value)
+            right = "coefficients, as {mass = 0.8}" if key == "perturb" else "ranges, as {mass = [0.8, 1.2]}"
+            raise BadInput(f"{key} must be a table of {right}; it is {value!r}")
+        return world_of_words({key: value}).words().get(key, {})
     if kind is float and type(value) is int:
         return float(value)
     if kind in WORDS and type(value) is not kind:

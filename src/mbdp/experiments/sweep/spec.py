@@ -11,14 +11,17 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
+import numpy as np
+
 from mbdp.envs.tasks import spec_of
 from mbdp.experiments.sweep.settings import DEFAULTS, KEYS, SCHEDULE, keywords, typed
-from mbdp.experiments.training_world import make_world
+from mbdp.experiments.training_world import TrainingWorld, make_training_world, world_of_words
 from mbdp.methods import preset
 from mbdp.types import BadInput
 
 OF_THE_SWEEP = ("out", "name", "priority", "grid", "run")
 NAME = "{algo}/{env}_{seed}"  # as `mbdp train` names them
+OF_THE_WORLD = ("perturb", "randomise")
 MAX_RUNS = 100_000
 
 
@@ -37,8 +40,9 @@ def read_spec(file: Path, out: Path | None = None, *, allow_code: bool = False) 
     content = _parse(file)
     with _naming(str(file)):
         rows = _rows(content)
-        for env, perturb in {(row["env"], repr(row["perturb"])): row["perturb"] for row in rows}.items():
-            _check_env(env[0], perturb, allow_code)
+        worlds = {(row["env"], repr(_world(row))): _world(row) for row in rows}
+        for (env, _), world in worlds.items():
+            _check_env(env, world, allow_code)
         folder = out or Path(typed("out", content.get("out", f"runs/{file.stem}"), str))
         pattern = typed("name", content.get("name", NAME), str)
         runs = [_run(row, folder.absolute(), pattern) for row in _by_priority(rows, content.get("priority", []))]
@@ -99,14 +103,18 @@ def _check_key(key: str) -> None:
         raise BadInput(f"unknown key {key!r}: {hint}")
 
 
-def _check_env(env_id: str, perturb: dict[str, float], allow_code: bool) -> None:
+def _check_env(env_id: str, world: TrainingWorld, allow_code: bool) -> None:
     if not env_id:
         raise BadInput("env is missing: give it at the top, in the grid or in every [[run]], as env = 'Hopper-v5'")
     if ":" in env_id and not allow_code:
         raise BadInput(f"env {env_id!r} would import a module: pass --allow-code if you trust the spec")
-    env = make_world(env_id, perturb)
+    env = make_training_world(env_id, world)
     spec_of(env)
     env.close()
+
+
+def _world(row: dict[str, Any]) -> TrainingWorld:
+    return world_of_words({key: row[key] for key in OF_THE_WORLD})
 
 
 def _by_priority(rows: list[dict[str, Any]], priority: Any) -> list[dict[str, Any]]:
@@ -120,15 +128,21 @@ def _by_priority(rows: list[dict[str, Any]], priority: Any) -> list[dict[str, An
 
 
 def _run(row: dict[str, Any], out: Path, pattern: str) -> PlannedRun:
-    about = {key: row[key] for key in DEFAULTS if key not in SCHEDULE and (key != "perturb" or row[key])}
+    about = {key: row[key] for key in DEFAULTS if key not in SCHEDULE and (key not in OF_THE_WORLD or row[key])}
     settings = {key: value for key, value in row.items() if key not in DEFAULTS}
     with _naming(", ".join(f"{key} {row[key]}" for key in ("algo", "env", "seed"))):
         config = _config(about, settings)
-    world = ",".join(f"{axis}={value:g}" for axis, value in row["perturb"].items()).replace(":", "-") or "nominal"
-    words = asdict(config) | row | {"env": row["env"].replace("/", "-").replace(":", "-"), "perturb": world}
+    words = asdict(config) | row | {"env": row["env"].replace("/", "-").replace(":", "-")}
+    words |= {key: _in_a_name(row[key]) for key in OF_THE_WORLD}
     name = _named(pattern, words)
     schedule = {key: row[key] for key in SCHEDULE}
     return PlannedRun(name, out / name, config.steps, about | {"schedule": schedule, "settings": settings})
+
+
+def _in_a_name(axes: dict[str, Any]) -> str:
+    """Axes as a folder's name can have them: mass=0.8, a range as mass=0.8-1.2."""
+    parts = (f"{axis}={'-'.join(f'{x:g}' for x in np.atleast_1d(value))}" for axis, value in axes.items())
+    return ",".join(parts).replace(":", "-") or "nominal"
 
 
 def _config(about: dict[str, Any], settings: dict[str, Any]) -> Any:

@@ -19,7 +19,7 @@ from mbdp.experiments.sweep import state
 from mbdp.experiments.sweep.process import follow_parent, received, start, take_a_core
 from mbdp.experiments.sweep.settings import keywords
 from mbdp.experiments.sweep.spec import PlannedRun
-from mbdp.experiments.training_world import new_agent
+from mbdp.experiments.training_world import new_agent, world_of_words
 from mbdp.experiments.versions import versions
 from mbdp.storage.files import remove_partials, replace_file
 from mbdp.types import BadInput
@@ -83,7 +83,7 @@ def _train(
     prefer: str,
     settings: dict[str, Any],
     schedule: dict[str, Any],
-    perturb: dict[str, float] | None = None,
+    **world: Any,
 ) -> None:
     if checkpoints_of(folder):
         # An id with a colon imports a module: that the spec may do so was allowed on the command line.
@@ -91,8 +91,8 @@ def _train(
         return
     remove_partials(folder / "checkpoints")  # of an attempt that died before its first checkpoint
     about = {"algo": algo, "preset_name": preset, "prefer": prefer or None, "seed": seed}
-    agent = new_agent(env, perturb or {}, **about, **keywords(settings))
-    train(agent, folder, **schedule, quiet=True, perturb=perturb or {})
+    agent = new_agent(env, world_of_words(world), **about, **keywords(settings))
+    train(agent, folder, **schedule, quiet=True, world=world_of_words(world))
 
 
 def _here_and_now() -> dict[str, object]:
