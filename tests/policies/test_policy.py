@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
+from mbdp.policies.export import export_onnx
 from mbdp.policies.policy import Policy, load_policy
 from mbdp.types import BadInput
 
@@ -197,3 +198,10 @@ def assert_one_line_that_names(directory, word):
         load_policy(directory)
     assert "\n" not in str(caught.value)
     assert str(directory) in str(caught.value)
+
+
+def test_export_without_its_packages_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)  # what Python does with a module that is not there
+    with pytest.raises(BadInput, match=r"export needs the package onnx \(pip install 'mbdp\[onnx\]'\)"):
+        export_onnx(make_policy(), tmp_path / "p.onnx", np.zeros((0, 11)))
+    assert list(tmp_path.iterdir()) == []

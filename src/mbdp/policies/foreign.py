@@ -86,6 +86,10 @@ class OnnxPolicy:
             raise BadInput(f"{path}: a policy takes one input of floats, (batch, observation); this one takes {found}")
         self.input, self.rows = inputs[0].name, inputs[0].shape[0]
         self.dtype = np.float32 if inputs[0].type == "tensor(float)" else np.float64
+        # What a file of `mbdp export` says of itself; others say nothing under these names.
+        words = self.session.get_modelmeta().custom_metadata_map
+        self.env, self.algo = words.get("env", ""), words.get("algo", "")
+        self.seed = int(words["seed"]) if words.get("seed", "").isdecimal() else None
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Actions (n, act) for observations (n, obs), row by row if the file was exported for one row."""
