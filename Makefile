@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-peers test-ray test-browser docs bench bench-learning torture torture-sweep evidence evidence-figures check format clean
+.PHONY: setup demo test test-peers test-ray test-browser test-video docs bench bench-learning torture torture-sweep evidence evidence-figures check format clean
 
 setup: .venv/installed
 
@@ -47,6 +47,18 @@ test-browser: .venv/browser
 
 .venv/browser: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt selenium
+	touch $@
+
+# Videos drawn without a screen, and a window on a virtual one: Debian's packages are installed if missing and we may.
+test-video: .venv/video
+	{ command -v Xvfb && ldconfig -p | grep -q libEGL_mesa && ldconfig -p | grep -q libOSMesa; } > /dev/null || \
+	  { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --no-install-recommends \
+	  xvfb libegl1 libegl-mesa0 libopengl0 libgl1-mesa-dri libosmesa6 > /dev/null; } || \
+	  { echo "make test-video needs: apt-get install xvfb libegl1 libegl-mesa0 libopengl0 libgl1-mesa-dri libosmesa6"; exit 1; }
+	$(BIN)/python -m pytest tests/video
+
+.venv/video: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[video]'
 	touch $@
 
 # Sweeps on a real Ray cluster, in an environment of its own: Ray is never part of the default install.

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from mbdp.experiments.evaluate import FIRST_SEED, evaluate
 from mbdp.experiments.training_world import make_world, world_of
+from mbdp.experiments.video import check_video, write_video
 from mbdp.types import BadInput
 
 EXAMPLES = """\
 examples:
   mbdp evaluate runs/mbdp/Hopper-v5_0
-  mbdp evaluate runs/mbdp/Hopper-v5_0 --episodes 1 --video hop.gif
+  mbdp evaluate runs/mbdp/Hopper-v5_0 --episodes 1 --video hop.mp4
 """
 
 
@@ -19,20 +20,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument("--episodes", type=int, default=10, metavar="N", help="how many (default: 10)")
     parser.add_argument("--seed", type=int, default=FIRST_SEED, help=f"of the first episode (default: {FIRST_SEED})")
-    parser.add_argument(
-        "--video", type=Path, metavar="FILE", help="write the first episode as a GIF, for example hop.gif"
-    )
+    parser.add_argument("--video", type=Path, metavar="FILE", help="film the first episode, as hop.mp4 or hop.gif")
 
 
 def run(args: argparse.Namespace) -> None:
     if args.episodes < 1 or args.seed < 0:
         raise BadInput("--episodes must be at least 1 and --seed at least 0")
+    if args.video:
+        check_video(args.video)
     from mbdp.envs.tasks import registered
     from mbdp.policies.policy import load_policy
 
     policy = load_policy(args.run)
     perturb = world_of(args.run).perturb
-    envs = [make_world(registered(policy.env, args.run), perturb) for _ in range(args.episodes)]
+    env_id = registered(policy.env, args.run)
+    envs = [make_world(env_id, perturb) for _ in range(args.episodes)]
     if perturb:
         print(f"as in training, with {', '.join(f'{axis} {value:g}' for axis, value in perturb.items())}")
     result = evaluate(policy, envs, first_seed=args.seed)
@@ -40,7 +42,8 @@ def run(args: argparse.Namespace) -> None:
         print(f"episode {i:3}  seed {args.seed + i}  return {value:10.2f}  length {length}")
     print(f"mean return {result.returns.mean():.2f} ± {result.returns.std():.2f} over {args.episodes} episodes")
     if args.video:
-        from mbdp.experiments.video import film
+        from mbdp.experiments.film import Scene, drawable
 
-        film(policy, args.video, seed=args.seed)
+        env = drawable(env_id, perturb)
+        write_video([Scene(policy, env, policy.env, args.seed)], args.video)
         print(f"video: {args.video}")

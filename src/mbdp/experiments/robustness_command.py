@@ -10,6 +10,7 @@ EXAMPLES = """\
 examples:
   mbdp robustness runs/mbdp/Hopper-v5_0
   mbdp robustness runs/mbdp/Hopper-v5_0 --mass 0.5:1.5:5 --friction 0.8,1,1.2 --episodes 3 --out robustness
+  mbdp robustness runs/mbdp/Hopper-v5_0 --grid 0.8,1,1.2 --video worst.mp4
 """
 
 
@@ -28,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the first episode of every world (default: 0)")
     parser.add_argument("--workers", type=int, default=cores(), metavar="N", help="processes (default: all cores)")
     parser.add_argument("--allow-code", action="store_true", help="load .zip files, which can run code hidden in them")
+    parser.add_argument(
+        "--video", type=Path, metavar="FILE", help="film the first policy, nominal beside its worst world: .mp4 or .gif"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: runs/robustness/ENV)")
 
 

@@ -15,8 +15,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from mbdp.analysis.robustness_report import Result, Setting, text_table, write_report
+from mbdp.experiments.film import Scene, drawable
 from mbdp.experiments.grid_arguments import axes_of
 from mbdp.experiments.versions import versions
+from mbdp.experiments.video import check_video, write_video
 from mbdp.policies.foreign import open_policy
 from mbdp.robustness import PROTOCOL, Grid, evaluate_grids
 from mbdp.types import BadInput
@@ -32,6 +34,8 @@ class Entry(NamedTuple):
 
 def evaluate_robustness(args: argparse.Namespace) -> None:
     """Run the policies that the command line names, and leave the report in a folder."""
+    if args.video:
+        check_video(args.video)
     entries = _open(args.policies, args.allow_code)
     env_id = args.env or _trained_in(entries)
     axes, neutral = axes_of(args, env_id)
@@ -49,6 +53,8 @@ def evaluate_robustness(args: argparse.Namespace) -> None:
     seeds = {method: sum(result.method == method for result in results) for method in table}
     Console(highlight=False).print(text_table(table, setting, seeds))
     _say_how_it_went(grids, seconds, folder)
+    if args.video:
+        _film_worst(entries[0], grids[0], env_id, args.video)
 
 
 def _open(arguments: Sequence[str], allow_code: bool) -> list[Entry]:
@@ -124,6 +130,18 @@ def _say_how_it_went(grids: Sequence[Grid], seconds: float, folder: Path) -> Non
         print(f"episodes that became unstable in the simulator, and count until there: {unstable} (column diverged)")
     for name in ("heatmap.png", "table.csv", "table.json", "episodes.csv", "versions.json"):
         print(f"{name:14} {folder / name}")
+
+
+def _film_worst(entry: Entry, grid: Grid, env_id: str, file: Path) -> None:
+    """Film the worst episode of the policy's worst world, beside the episode of that seed in the nominal world."""
+    means = grid.returns.mean(axis=-1)
+    worst = np.unravel_index(int(means.argmin()), means.shape)
+    cell = {name: values[i] for (name, values), i in zip(grid.axes.items(), worst, strict=True)}
+    seed = grid.seed + int(grid.returns[worst].argmin())
+    title = ", ".join(f"{name} {value:g}" for name, value in cell.items())
+    worlds: list[tuple[dict[str, float], str]] = [({}, "nominal"), (cell, title)]
+    write_video([Scene(entry.policy, drawable(env_id, where), words, seed) for where, words in worlds], file)
+    print(f"video          {file}: nominal beside {title}, the worst world of {entry.path}; reset seed {seed}")
 
 
 def _check_writable(folder: Path) -> None:

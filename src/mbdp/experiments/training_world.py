@@ -69,12 +69,13 @@ def world_of_words(words: Any) -> TrainingWorld:
         raise BadInput(str(error) if isinstance(error, BadInput) else f"not a table of axes: {words!r:.60}") from None
 
 
-def make_world(env_id: str, perturb: Coefficients) -> "gymnasium.Env":
+def make_world(env_id: str, perturb: Coefficients, **options: Any) -> "gymnasium.Env":
     """The environment, with the coefficients of its nominal world; evaluations happen in it."""
     from mbdp.envs.tasks import make
     from mbdp.robustness import perturb as physics
 
-    return physics.perturb(make(env_id), perturb) if perturb else make(env_id)
+    env = make(env_id, **options)
+    return physics.perturb(env, perturb) if perturb else env
 
 
 def make_training_world(env_id: str, world: TrainingWorld) -> "gymnasium.Env":

@@ -1,0 +1,63 @@
+"""A window on a virtual screen, seen through the screen's own memory."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.video.test_video import save_policy
+
+WIDTH, HEIGHT = 640, 480
+
+
+@pytest.fixture
+def screen(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A display without a monitor, and the file in which its pixels are."""
+    read, write = os.pipe()
+    command = [shutil.which("Xvfb") or "Xvfb", "-displayfd", str(write), "-screen", "0", f"{WIDTH}x{HEIGHT}x24"]
+    with subprocess.Popen([*command, "-fbdir", str(tmp_path)], pass_fds=[write], stderr=subprocess.DEVNULL) as server:
+        os.close(write)
+        with os.fdopen(read) as pipe:
+            number = pipe.readline().strip()  # comes when the screen is ready
+        yield f":{number}", tmp_path / "Xvfb_screen0"
+        server.terminate()
+
+
+def pixels(file: Path) -> np.ndarray:
+    """The screen as (height, width, 3), from X's own format of window dumps: a header, a colour table, the pixels."""
+    content = file.read_bytes()
+    header, colours = int.from_bytes(content[:4], "big"), int.from_bytes(content[76:80], "big")
+    start = header + 12 * colours
+    raw = np.frombuffer(content[start : start + 4 * WIDTH * HEIGHT], np.uint8)
+    return raw.reshape(HEIGHT, WIDTH, 4)[..., :3]
+
+
+def test_watch_draws_the_policy_in_a_window_and_ends(tmp_path, screen):
+    display, file = screen
+    run = save_policy(tmp_path / "run")
+    command = [sys.executable, "-m", "mbdp", "watch", run, "--episodes", "2"]
+    environment = {name: value for name, value in os.environ.items() if name != "MUJOCO_GL"} | {"DISPLAY": display}
+    colours = []
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as child:
+        while child.poll() is None:
+            colours.append(len(np.unique(pixels(file).reshape(-1, 3), axis=0)))
+            time.sleep(0.1)
+        assert child.stdout is not None
+        printed = child.stdout.read()
+    assert child.returncode == 0
+    assert printed.count("return") == 2
+    assert max(colours) > 50
+
+
+def test_a_screen_that_is_not_there_is_one_line(tmp_path):
+    command = [sys.executable, "-m", "mbdp", "watch", save_policy(tmp_path / "run")]
+    done = subprocess.run(command, env=os.environ | {"DISPLAY": ":987"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no window can be opened on this screen" in done.stderr
+    assert done.stderr.count("\n") == 1
