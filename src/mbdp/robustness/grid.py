@@ -47,10 +47,16 @@ def evaluate_grid(
     axes: Mapping[str, Sequence[float]],
     episodes: int = 5,
     seed: int = 0,
+    *,
+    perturb: Perturbations | None = None,
     **options: Any,
 ) -> Grid:
-    """Returns of a policy in every cell of a grid; the options are those of `evaluate_grids`."""
-    return evaluate_grids([policy], env_id, axes, episodes, seed, **options)[0]
+    """Returns of a policy in every cell of a grid; the options are those of `evaluate_grids`.
+
+    `perturb` names parameters of an environment that does not declare them itself: {"cable": "length"} for an attribute
+    that the axis multiplies, or a function called as (env, coefficient); see `mbdp.robustness.Parameter`.
+    """
+    return evaluate_grids([policy], functools.partial(_make, env_id, perturb), axes, episodes, seed, **options)[0]
 
 
 def evaluate_grids(
@@ -63,12 +69,9 @@ def evaluate_grids(
     workers: int = 1,
     batch: int = BATCH,
     progress: Report = lambda done, total: None,
-    perturb: Perturbations | None = None,
 ) -> list[Grid]:
     """One grid per policy: callables on a batch of observations, or agents with SB3's `predict`.
 
-    `perturb` names parameters of one's own environment that can be axes, if the environment itself does not: an
-    attribute that is multiplied, or a function called as (env, coefficient); see `mbdp.robustness.parameters`.
     With `workers` above 1 the policies are pickled to processes of their own, and a script that calls this needs the
     usual `if __name__ == "__main__":`.
     """
@@ -76,7 +79,7 @@ def evaluate_grids(
         least = 0 if name == "seed" else 1
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
             raise BadInput(f"{name} must be a whole number of at least {least}; it is {value!r}")
-    make = functools.partial(_make, env_id, perturb)
+    make = functools.partial(_make, env_id, None)
     env = make()
     checked = _checked_axes(axes, own_axes(env))
     callables = [_Predicting(policy) if hasattr(policy, "predict") else policy for policy in policies]
