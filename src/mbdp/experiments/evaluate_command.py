@@ -18,6 +18,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument("--env", metavar="ID", help="needed for an id that imports a module: files import no code")
     parser.add_argument("--episodes", type=int, default=10, metavar="N", help="how many (default: 10)")
     parser.add_argument("--seed", type=int, default=FIRST_SEED, help=f"of the first episode (default: {FIRST_SEED})")
     parser.add_argument("--video", type=Path, metavar="FILE", help="film the first episode, as hop.mp4 or hop.gif")
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
 
     policy = load_policy(args.run)
     perturb = world_of(args.run).perturb
-    env_id = registered(policy.env, args.run)
+    env_id = args.env or registered(policy.env, args.run)
     envs = [make_world(env_id, perturb) for _ in range(args.episodes)]
     if perturb:
         print(f"as in training, with {', '.join(f'{axis} {value:g}' for axis, value in perturb.items())}")
