@@ -9,6 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from mbdp.experiments.drawing import follow_robot, prepare_off_screen
 from mbdp.experiments.training_world import Coefficients, make_world
+from mbdp.robustness.processes import one_line
 from mbdp.types import BadInput
 
 if TYPE_CHECKING:
@@ -49,11 +50,8 @@ def drawable(env_id: str, perturb: Coefficients) -> "gymnasium.Env":
     """The environment, made so that it can be filmed."""
     try:
         return make_world(env_id, perturb, render_mode="rgb_array")
-    except BadInput:
-        raise
     except Exception as error:  # an environment without pictures refuses the argument in a way of its own
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise BadInput(f"{env_id} cannot be made with render_mode='rgb_array': {reason}") from error
+        raise BadInput(f"{env_id} cannot be filmed: {one_line(error)}") from error
 
 
 def film(scenes: Sequence[Scene], most_per_second: float) -> Film:
@@ -97,7 +95,7 @@ def _draw(env: "gymnasium.Env") -> np.ndarray:
             viewer.make_context_current()
         picture = np.asarray(env.render())
     except Exception as error:  # the environment's own code, or OpenGL, and there are many ways
-        raise BadInput(f"{name} cannot be drawn: {' '.join(f'{type(error).__name__}: {error}'.split())}") from error
+        raise BadInput(f"{name} cannot be drawn: {one_line(error)}") from error
     if picture.ndim != 3 or picture.shape[-1] != 3 or picture.dtype != np.uint8:
         raise BadInput(f"{name}: render() must give a picture (height, width, 3) of uint8; it gave {picture.shape}")
     return picture

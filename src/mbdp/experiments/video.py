@@ -38,10 +38,9 @@ def write_video(scenes: "Sequence[Scene]", file: Path) -> None:
     check_video(file)
     kind = file.suffix.lower()
     pictures, rate = film(scenes, MOST_PER_SECOND[kind])
-    first = next(pictures)
     partial = file.with_name(f".{file.stem}.partial{kind}")
     try:
-        (_write_mp4 if kind == ".mp4" else _write_gif)(partial, chain([first], pictures), rate)
+        (_write_mp4 if kind == ".mp4" else _write_gif)(partial, pictures, rate)
         partial.replace(file)
     except OSError as error:
         raise BadInput(f"--video: {file} cannot be written ({error.strerror or error})") from error
