@@ -55,6 +55,34 @@ def test_watch_draws_the_policy_in_a_window_and_ends(tmp_path, screen):
     assert max(colours) > 50
 
 
+CLOSE = """
+import sys
+import glfw
+import gymnasium
+from mbdp.experiments.watch_command import close, is_closed
+env = gymnasium.make("InvertedPendulum-v5", render_mode="human")
+env.reset(seed=0)
+viewer = env.unwrapped.mujoco_renderer.viewer
+assert not is_closed(env)
+if sys.argv[1] == "cross":
+    glfw.set_window_should_close(viewer.window, True)
+else:
+    viewer._key_callback(viewer.window, glfw.KEY_ESCAPE, 0, glfw.RELEASE, 0)
+assert is_closed(env)
+close(env)
+print("closed")
+"""
+
+
+@pytest.mark.parametrize("how", ["cross", "escape"])
+def test_a_window_that_the_user_closes_is_noticed_and_nothing_crashes(screen, how):
+    environment = {name: value for name, value in os.environ.items() if name != "MUJOCO_GL"} | {"DISPLAY": screen[0]}
+    command = [sys.executable, "-c", CLOSE, how]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("closed\n")
+
+
 def test_a_screen_that_is_not_there_is_one_line(tmp_path):
     command = [sys.executable, "-m", "mbdp", "watch", save_policy(tmp_path / "run")]
     done = subprocess.run(command, env=os.environ | {"DISPLAY": ":987"}, capture_output=True, text=True, check=False)

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
                 print("the window was closed")
                 break
     finally:
-        env.close()
+        close(env)
 
 
 def _show(env: "gymnasium.Env", policy: Any, seed: int) -> bool:
@@ -54,7 +54,7 @@ def _show(env: "gymnasium.Env", policy: Any, seed: int) -> bool:
     observation, over, total, length = env.reset(seed=seed)[0], False, 0.0, 0
     follow_robot(env)
     while not over:
-        if _closed(env):
+        if is_closed(env):
             return False
         observation, reward, terminated, truncated, _ = env.step(policy(observation[None])[0])
         total, length, over = total + float(reward), length + 1, bool(terminated or truncated)
@@ -62,7 +62,7 @@ def _show(env: "gymnasium.Env", policy: Any, seed: int) -> bool:
     return True
 
 
-def _closed(env: "gymnasium.Env") -> bool:
+def is_closed(env: "gymnasium.Env") -> bool:
     """Whether MuJoCo's window is gone, or about to; Gymnasium would draw into it nevertheless."""
     viewer: Any = getattr(getattr(env.unwrapped, "mujoco_renderer", None), "viewer", None)
     if viewer is None:
@@ -75,3 +75,10 @@ def _closed(env: "gymnasium.Env") -> bool:
             return bool(glfw.window_should_close(viewer.window))
         except glfw.GLFWError:  # after Escape there is no GLFW any more
             return True
+
+
+def close(env: "gymnasium.Env") -> None:
+    """Close the environment and its window, if the user has not done so."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # GLFW's of a window that is gone
+        env.close()
