@@ -13,6 +13,7 @@ import numpy as np
 
 from mbdp.algorithm import Progress
 from mbdp.envs.interact import World
+from mbdp.envs.spaces import adaptation_of, adapted, flat_rows, without_adaptation
 from mbdp.envs.tasks import make, registered, task_of
 from mbdp.methods import METHODS, Method
 from mbdp.policies.policy import Policy
@@ -46,12 +47,14 @@ class MBDP:
         seed: int = 0,
         **settings: Any,
     ):
-        self.env_id = env if isinstance(env, str) else (env.spec.id if env.spec else "")
+        self.env_id = env if isinstance(env, str) else _id_of(env)
         self.algo = one_of("algo", algo, METHODS)
         advice = PREFERENCES[one_of("prefer", prefer, PREFERENCES)] if prefer else {}
         self.config = _with(algo, METHODS[algo].preset(algo, self.env_id, preset_name), advice | settings)
         self.seed = check_seed(seed)
-        made = make(env) if isinstance(env, str) else env
+        made = make(env) if isinstance(env, str) else adapted(env)
+        for sentence in adaptation_of(made):
+            warnings.warn(f"{self.env_id or type(made.unwrapped).__name__}: {sentence}", stacklevel=2)
         self.termination = _rule(made, termination)
         self.world = World(made, seed)
         self.learner = self.method.create(self.config, self.world.spec, seed=seed)
@@ -89,7 +92,8 @@ class MBDP:
         self, observation: np.ndarray, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[np.ndarray, None]:
         """An action for an observation, or actions for a batch of them, in the environment's units."""
-        rows = np.atleast_2d(np.asarray(observation, np.float32))
+        own = without_adaptation(self.world.env)
+        rows, single = flat_rows(own.observation_space, observation)
         if deterministic:
             if self._policy is None or self._policy[0] is not self.learner.agent:
                 self._policy = self.learner.agent, self.policy()
@@ -98,7 +102,8 @@ class MBDP:
             rng = generator(self.seed, "predict", self.learner.step, self._predictions)
             self._predictions += 1
             action = self.world.to_env(self.method.acting.explore(self.learner.agent.actor, rows, rng=rng))
-        return (action[0] if np.ndim(observation) == 1 else action), None
+        action = action.reshape(len(rows), *(own.action_space.shape or ()))
+        return (action[0] if single else action), None
 
     _policy: tuple[Any, Policy] | None = None  # the agent that a policy was made of, and that policy
     _predictions = 0  # stochastic ones so far: each has a stream of its own
@@ -139,7 +144,7 @@ class MBDP:
         about = read_about(Path(path))
         if env is None and (not about["env"] or ":" in about["env"]):
             raise BadInput(f"{path}: the agent was trained in an environment of its own; pass it as env=")
-        env = env or make(registered(about["env"], path))
+        env = adapted(env) if env else make(registered(about["env"], path))
         agent = cls.__new__(cls)
         agent.env_id, agent.algo, agent.config, agent.seed = (about[k] for k in ("env", "algo", "config", "seed"))
         agent.termination = termination or (known_rule(env) if about["known_termination"] else None)
@@ -172,6 +177,10 @@ def _rule(env: gymnasium.Env, wanted: Termination | Literal["known", "learned"])
             stacklevel=3,
         )
     return rule
+
+
+def _id_of(env: Any) -> str:
+    return env.spec.id if getattr(env, "spec", None) else ""
 
 
 def check_seed(seed: Any) -> int:

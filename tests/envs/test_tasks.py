@@ -111,6 +111,7 @@ LOUD = """
 import gymnasium, mujoco
 from mbdp.envs.tasks import make
 class Noisy(gymnasium.Env):
+    observation_space = action_space = gymnasium.spaces.Box(-1, 1, (1,))
     def __init__(self):
         ball = "<body><freejoint/><geom size='1'/></body>"
         model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{ball}</worldbody></mujoco>")

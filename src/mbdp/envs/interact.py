@@ -7,6 +7,7 @@ import gymnasium
 import mujoco
 import numpy as np
 
+from mbdp.envs.answers import Unexpected, explain, read_reset, read_step
 from mbdp.envs.simulator import UNSTABLE
 from mbdp.envs.tasks import spec_of
 from mbdp.replay import pack
@@ -16,6 +17,7 @@ from mbdp.types import Broken, Transition
 MOST_FAULTS = 10  # in a row of episodes, none of which got far, before the run gives up
 FAR = 100  # steps
 MOST_REWARD = 1e8  # a critic squares what 1 / (1 - discount) of these sum up to, in single precision
+SPACES = ("observation space", "action space")
 BOOKMARK = ("steps", "faults", "faults_in_a_row", "episode", "episode_length")
 
 
@@ -35,6 +37,8 @@ class World:
         self.spec = spec_of(env)
         self.name = env.spec.id if env.spec else type(env.unwrapped).__name__
         assert isinstance(env.action_space, gymnasium.spaces.Box)
+        assert isinstance(env.observation_space, gymnasium.spaces.Box)
+        self.space, self.spaces = env.observation_space, _spaces(env)
         self.low, self.high = env.action_space.low, env.action_space.high
         self.steps = self.faults = self.faults_in_a_row = 0
         self.episode = -1
@@ -47,11 +51,13 @@ class World:
             return self._fault("was to take an action of NaN or infinity")
         time = self._time()
         try:
-            following, reward, terminated, truncated, _ = self.env.step(self.to_env(action))
+            answer = self.env.step(self.to_env(action))
         except Exception as error:
-            raise Broken(f"{self._where()} raised {type(error).__name__}: {error}") from error
-        with np.errstate(over="ignore"):
-            following, reward = np.array(following, np.float32), np.float32(reward)
+            raise Broken(f"{self._where()} {explain(error, 'step')}") from error
+        try:
+            following, reward, terminated, truncated = read_step(answer, self.space)
+        except Unexpected as error:
+            raise Broken(f"{self._where()}: {error}") from None
         if fault := self._wrong_with(following, reward, time):
             return self._fault(fault)
         before = self.observation
@@ -72,6 +78,10 @@ class World:
         """Actions in [-1, 1], in the environment's units."""
         scaled = self.low + (np.asarray(action, np.float32) + 1) * 0.5 * (self.high - self.low)
         return np.asarray(np.clip(scaled, self.low, self.high), self.low.dtype)
+
+    def from_env(self, action: np.ndarray) -> np.ndarray:
+        """Actions in the environment's units, in [-1, 1]."""
+        return 2 * (action - self.low) / (self.high - self.low) - 1
 
     @property
     def longest_episode(self) -> int | None:
@@ -105,11 +115,17 @@ class World:
         self.episode_return, self.episode_length = 0.0, 0
         seed = int(generator(self.seed, "episode", self.episode).integers(2**31))
         try:
-            observation, _ = self.env.reset(seed=seed)
+            answer = self.env.reset(seed=seed)
         except Exception as error:
-            raise Broken(f"{self._where()} raised {type(error).__name__} in reset: {error}") from error
-        observation = np.array(observation, np.float32)
-        if observation.shape != (self.spec.observation_size,) or not np.isfinite(observation).all():
+            raise Broken(f"{self._where()} {explain(error, 'reset')}") from error
+        try:
+            observation = read_reset(answer, self.space)
+        except Unexpected as error:
+            raise Broken(f"{self._where()}: {error}") from None
+        for what, before, now in zip(SPACES, self.spaces, _spaces(self.env), strict=True):
+            if before != now:
+                raise Broken(f"{self._where()}: the {what} changed from {before} to {now}, which no policy can follow")
+        if not np.isfinite(observation).all():
             raise Broken(f"{self._where()}: reset gave {observation}, not {self.spec.observation_size} finite numbers")
         return observation
 
@@ -147,3 +163,8 @@ class World:
 
     def _where(self) -> str:
         return f"{self.name} at step {self.steps} (seed {self.seed}, episode {self.episode})"
+
+
+def _spaces(env: gymnasium.Env) -> tuple[gymnasium.Space, gymnasium.Space]:
+    """The spaces as the environment itself, under all wrappers, declares them now."""
+    return env.unwrapped.observation_space, env.unwrapped.action_space

@@ -90,16 +90,17 @@ def task_of(env_id: str) -> Task:
 
 
 def make(env_id: str, **options: Any) -> "gymnasium.Env":
-    """The environment, as this library runs it: Ant-v5 has 27 observations, as in the literature."""
+    """The environment, as this library runs it: spaces are flattened, Ant-v5 has 27 observations, as published."""
     import gymnasium
 
     from mbdp.envs import toy  # noqa: F401 (registers the point mass)
     from mbdp.envs.simulator import without_settotalmass_warning
+    from mbdp.envs.spaces import adapted
 
     ours = task_of(env_id).options if env_id.endswith("-v5") else {}
     try:
         with without_settotalmass_warning():
-            return gymnasium.make(env_id, **ours | options)
+            return adapted(gymnasium.make(env_id, **ours | options))
     except gymnasium.error.NameNotFound:
         known = [name for name in gymnasium.registry if not name.startswith("phys2d")]
         near = difflib.get_close_matches(env_id, known, n=1)
@@ -109,6 +110,11 @@ def make(env_id: str, **options: Any) -> "gymnasium.Env":
         raise BadInput(f"there is no environment {env_id!r}: {hint}") from None
     except (gymnasium.error.Error, ModuleNotFoundError, ImportError) as error:
         raise BadInput(f"environment {env_id!r} cannot be made: {' '.join(str(error).split())}") from None
+    except BadInput:
+        raise
+    except Exception as error:  # an environment, and the module that it is imported from, are anyone's code
+        said = " ".join(str(error).split())
+        raise BadInput(f"environment {env_id!r} cannot be made: {type(error).__name__}: {said}") from error
 
 
 def registered(env_id: str, source: object) -> str:

@@ -81,7 +81,12 @@ def _run(arguments: list[str]) -> None:
         allow_abbrev=False,
     )
     module.add_arguments(parser)
-    module.run(parser.parse_args(arguments[1:]))
+    args = parser.parse_args(arguments[1:])
+    if ":" in (
+        getattr(args, "env", None) or ""
+    ):  # my_module:MyEnv-v0, perhaps of the working directory: as `python -m`
+        sys.path.insert(0, os.getcwd())
+    module.run(args)
 
 
 def _overview() -> str:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import gymnasium
 
 FIRST_SEED = 1_000_000  # far from the seeds that people train with
+LONGEST = 10_000  # steps, after which an episode that nothing else ends is cut
 
 
 class Evaluation(NamedTuple):
@@ -40,6 +41,6 @@ def evaluate(
             returns[i] += float(reward)
             discounted[i] += discount ** lengths[i] * float(reward)
             lengths[i] += 1
-            ended[place] = terminated or truncated
+            ended[place] = terminated or truncated or lengths[i] >= LONGEST
         running = running[~ended]
     return Evaluation(returns, lengths, starts, discounted)

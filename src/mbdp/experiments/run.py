@@ -21,7 +21,7 @@ from mbdp.types import BadInput, Broken
 
 def new_run_directory(out: Path, algo: str, env_id: str, seed: int) -> Path:
     """Make `out`/ALGO/ENV_SEED; one that exists is never touched."""
-    folder = out / algo / f"{env_id.replace('/', '-')}_{seed}"
+    folder = out / algo / f"{env_id.replace('/', '-').replace(':', '-')}_{seed}"
     try:
         folder.mkdir(parents=True)
     except FileExistsError:

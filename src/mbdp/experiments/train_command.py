@@ -2,10 +2,11 @@
 
 import argparse
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from mbdp.baselines import slbo_config, steve_config
 from mbdp.config import Config
@@ -13,6 +14,9 @@ from mbdp.experiments.trackers import add_track, check_installed
 from mbdp.experiments.training_world import add_world, new_agent, read_world
 from mbdp.presets import FAMILY, PREFERENCES
 from mbdp.types import BadInput
+
+if TYPE_CHECKING:
+    from mbdp.envs.interact import World
 
 EXAMPLES = """\
 examples:
@@ -32,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     help_all = parser.add_argument("--help-all", action=HelpAll, help="show every option and exit")
     assert isinstance(help_all, HelpAll)
-    parser.add_argument("env", metavar="ENV", help="Gymnasium id, for example Hopper-v5")
+    parser.add_argument("env", metavar="ENV", help="Gymnasium id, for example Hopper-v5, or my_module:MyEnv-v0")
     parser.add_argument("--algo", choices=(*FAMILY, "steve", "slbo"), default="mbdp", help="the method (mbdp)")
     parser.add_argument(
         "--preset", choices=("default", "paper"), default="default", help="the set of default settings (default)"
@@ -125,10 +129,12 @@ def run(args: argparse.Namespace) -> None:
     from mbdp.storage.files import locked
 
     about = {"algo": args.algo, "preset_name": args.preset, "prefer": args.prefer, "seed": args.seed}
-    agent = new_agent(args.env, world, **about, **settings)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "are flattened to")  # said below
+        agent = new_agent(args.env, world, **about, **settings)
     folder = new_run_directory(args.out, args.algo, args.env, args.seed)
     print(f"run directory: {folder}", flush=True)
-    for remark in agent.config.remarks:
+    for remark in (*agent.config.remarks, *_remarks_on(agent.world)):
         print(f"note: {remark}", flush=True)
     with locked(folder):
         train(
@@ -142,6 +148,15 @@ def run(args: argparse.Namespace) -> None:
             world=world,
         )
     print(f"done: policy, metrics and {folder / 'learning_curve.png'}; next: mbdp evaluate {folder}", flush=True)
+
+
+def _remarks_on(world: "World") -> list[str]:
+    """What a user should know of how their environment is used: sentences."""
+    from mbdp.envs.spaces import adaptation_of
+    from mbdp.experiments.evaluate import LONGEST
+
+    endless = f"{world.name} has no time limit: evaluations cut an episode after {LONGEST:,} steps"
+    return adaptation_of(world.env) + ([endless] if world.longest_episode is None else [])
 
 
 def _shown(default: Any) -> str:
