@@ -34,7 +34,7 @@ test-peers: .venv-peers/installed
 # mbrl asks for much that nothing here uses, so it comes without its dependencies, beside the few that it imports.
 .venv-peers/installed: pyproject.toml constraints.txt constraints-peers.txt
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,onnx,sb3,sbx,wandb,mlflow]' onnx hydra-core sb3-contrib termcolor tqdm
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-peers.txt --editable '.[dev,onnx,sb3,sbx,wandb,mlflow,minari]' onnx hydra-core sb3-contrib termcolor tqdm
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-peers.txt --no-deps mbrl
 	touch $@
 

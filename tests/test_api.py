@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mbdp import MBDP
+from mbdp import MBDP, Callback
 from mbdp.envs.toy import POINT_MASS, PointMass
 from mbdp.types import BadInput
 from tests.conftest import TINY
@@ -41,6 +41,31 @@ def test_a_callback_sees_every_step_and_can_end_the_learning():
     agent = MBDP(POINT_MASS, **SETTINGS)
     agent.learn(50, callback=lambda agent, progress: seen.append(progress.step) or len(seen) < 7)
     assert seen == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_callback_has_the_hooks_of_stable_baselines3():
+    class Told(Callback):
+        def __init__(self):
+            self.calls, self.episodes = [], 0
+
+        def on_training_start(self):
+            self.calls.append(f"start at {self.model.learner.step}")
+
+        def on_step(self):
+            self.episodes += self.progress.outcome.episode_return is not None
+            return self.num_timesteps < 53
+
+        def on_rollout_end(self):
+            self.calls.append(f"rollout to {self.num_timesteps}")
+
+        def on_training_end(self):
+            self.calls.append(f"end after {self.n_calls}")
+
+    told = Told()
+    agent = MBDP(POINT_MASS, **SETTINGS).learn(100, callback=told)
+    assert agent.learner.step == 53
+    assert told.calls == ["start at 0", "rollout to 41", "rollout to 51", "end after 53"]
+    assert told.episodes == agent.world.episode
 
 
 def test_predict_takes_one_observation_or_a_batch_of_them():

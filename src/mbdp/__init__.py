@@ -6,8 +6,9 @@ from mbdp.dropout import model_dropout, rollout_dropout
 
 if TYPE_CHECKING:
     from mbdp.api import MBDP as MBDP
+    from mbdp.callbacks import Callback as Callback
 
-__all__ = ["MBDP", "model_dropout", "rollout_dropout"]
+__all__ = ["MBDP", "Callback", "model_dropout", "rollout_dropout"]
 
 
 def __getattr__(name: str) -> object:
@@ -16,4 +17,8 @@ def __getattr__(name: str) -> object:
         from mbdp.api import MBDP
 
         return MBDP
+    if name == "Callback":
+        from mbdp.callbacks import Callback
+
+        return Callback
     raise AttributeError(f"module 'mbdp' has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,6 +14,7 @@ from mbdp.config import Config
 from mbdp.dropout import model_dropout
 from mbdp.envs.interact import Outcome, World
 from mbdp.models import ensemble
+from mbdp.models.endings import describe_endings
 from mbdp.models.ensemble import Ensemble
 from mbdp.models.fit import create_optimiser, fit, replaced
 from mbdp.plans import Budget
@@ -20,10 +22,12 @@ from mbdp.replay import Replay, mixed_minibatches, unpack
 from mbdp.rollout import Imagined, rollout, surviving_rows
 from mbdp.streams import generator, key
 from mbdp.termination import disagreement
-from mbdp.types import Spec, Termination
+from mbdp.types import Reward, Spec, Termination
+from mbdp.user_functions import reward_error
 
 Explore = Callable[..., np.ndarray]  # (actor, observation, *, rng) -> action in [-1, 1]
 Metrics = dict[str, Any]
+FROM_DATA = 2**31  # beyond any env step
 
 
 @dataclass
@@ -38,7 +42,13 @@ class Learner:
     step: int = 0  # env steps that are done, with all the work that belongs to them
     acted: bool = False  # whether the next one has been taken in the environment already
     rounds: int = 0  # of SLBO's work that are left of it
+    data_left: int = 0  # of a warm start from data, before the first env step: how many steps' worth of work is left
     kept: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # M^beta, least biased first
+
+    @property
+    def clock(self) -> int:
+        """The step that chance derives from; a warm start's are not those of any env step."""
+        return FROM_DATA + self.data_left if self.data_left else self.step
 
     def settle(self) -> None:
         """All work of the env step is done."""
@@ -59,29 +69,58 @@ class Progress(NamedTuple):
 
 
 def mbdp(
-    learner: Learner, world: World, config: Config, *, termination: Termination | None, seed: int
+    learner: Learner,
+    world: World,
+    config: Config,
+    *,
+    termination: Termination | None,
+    reward: Reward | None = None,
+    seed: int,
 ) -> Iterator[Progress]:
     """Model-based reinforcement learning with double dropout planning (Algorithm 1), from where the learner stands."""
+    learn = partial(_learn, learner, world, config, termination, reward, seed)
+    while learner.data_left:  # a warm start: D_env holds data, and what env steps would have brought is learned from it
+        done = config.data_steps - learner.data_left
+        metrics = learn(done) | {"data/step": done + 1}
+        learner.data_left -= 1
+        yield Progress(learner.step, None, metrics, settled=False)
     while learner.step < config.steps:
-        past_warm_up = learner.step - config.random_steps
-        fits, outcome, metrics = config.fits_at(past_warm_up), None, Metrics()
+        past_warm_up = learner.step - config.warm_up
+        outcome = None
         if not learner.acted:
             # Take an action in environment using policy pi_theta; add samples to D_env.
             outcome = act(learner, world, None if past_warm_up < 0 else sac.explore, seed=seed)
-            if fits:
-                yield Progress(learner.step + 1, outcome, metrics, settled=False)
+            if config.fits_at(past_warm_up):
+                yield Progress(learner.step + 1, outcome, Metrics(), settled=False)
                 continue
-        if fits:
-            # Train probabilistic model M on D_env; build a model subset M^beta according to bias(phi_i).
-            metrics |= fit_model(learner, config, config.budget(termination), termination, seed=seed)
-            learner.agent = sac.with_input_scale(learner.agent, *learner.model.scaling.of_observation(world.spec))
-            # Perform rollouts on M^beta with policy pi_theta; fill x into D_model if r(x) <= r_{1-alpha}(B | s).
-            metrics |= fill_d_model(learner, config, termination, seed=seed)
-        if config.updates_at(past_warm_up):
-            # Optimize pi_theta on D_model, and on the share of D_env that MBPO mixes in.
-            metrics |= improve_policy(learner, config, termination, seed=seed)
+        metrics = learn(past_warm_up)
         learner.settle()
         yield Progress(learner.step, outcome, metrics)
+
+
+def _learn(
+    learner: Learner,
+    world: World,
+    config: Config,
+    termination: Termination | None,
+    reward: Reward | None,
+    seed: int,
+    past_warm_up: int,
+) -> Metrics:
+    """What Algorithm 1 learns at one env step."""
+    metrics = Metrics()
+    if config.fits_at(past_warm_up):
+        if reward is not None:
+            metrics["model/reward_mismatch"] = reward_error(reward, learner.d_env)
+        # Train probabilistic model M on D_env; build a model subset M^beta according to bias(phi_i).
+        metrics |= fit_model(learner, config, config.budget(termination), termination, seed=seed)
+        learner.agent = sac.with_input_scale(learner.agent, *learner.model.scaling.of_observation(world.spec))
+        # Perform rollouts on M^beta with policy pi_theta; fill x into D_model if r(x) <= r_{1-alpha}(B | s).
+        metrics |= fill_d_model(learner, config, termination, reward, seed=seed)
+    for part in range(config.updates_at(past_warm_up)):
+        # Optimize pi_theta on D_model, and on the share of D_env that MBPO mixes in.
+        metrics |= improve_policy(learner, config, termination, reward, seed=seed, part=part)
+    return metrics
 
 
 def act(learner: Learner, world: World, explore: Explore | None, *, seed: int) -> Outcome:
@@ -103,7 +142,7 @@ def fit_model(learner: Learner, config: Any, budget: Budget, termination: Termin
     if termination is not None:
         metrics["model/termination_mismatch"] = disagreement(termination, learner.d_env)
     steps_before = int(learner.model_optimiser[0].count)
-    rng = generator(seed, "fit", learner.step)
+    rng = generator(seed, "fit", learner.clock)
     learner.model, learner.model_optimiser, score = fit(
         learner.model, learner.model_optimiser, learner.d_env, budget, seed=seed, rng=rng
     )
@@ -111,53 +150,61 @@ def fit_model(learner: Learner, config: Any, budget: Budget, termination: Termin
     learner.kept = np.asarray(model_dropout(bias, config.beta))
     metrics |= describe_model(bias, learner.kept)
     metrics |= {"model/steps": int(learner.model_optimiser[0].count) - steps_before}
+    if budget.learn_termination and len(learner.kept):
+        metrics |= describe_endings(learner.model[learner.kept], len(learner.model), learner.d_env, seed=seed)
     if len(diverged := np.flatnonzero(~np.isfinite(bias))):
-        fresh = create_model(config, learner.d_env.spec, key=key(seed, "new member", learner.step))
+        fresh = create_model(config, learner.d_env.spec, key=key(seed, "new member", learner.clock))
         learner.model, learner.model_optimiser = replaced(learner.model, learner.model_optimiser, diverged, fresh)
         metrics["model/recreated"] = [int(i) for i in diverged]
     return metrics
 
 
-def fill_d_model(learner: Learner, config: Config, termination: Termination | None, *, seed: int) -> Metrics:
+def fill_d_model(
+    learner: Learner, config: Config, termination: Termination | None, reward: Reward | None = None, *, seed: int
+) -> Metrics:
     """Imagine rollouts in the kept members and add the samples that survive rollout dropout to D_model."""
-    spec, plan, horizon = learner.d_env.spec, config.plan(termination), config.horizon_at(learner.step + 1)
+    spec, plan, horizon = learner.d_env.spec, config.plan(termination, reward), config.horizon_at(learner.step + 1)
     learner.d_model = learner.d_model.resized(config.d_model_capacity(horizon))
     if not len(learner.kept):  # every member has diverged: what they imagined is not to be trusted, real data is
         learner.d_model = Replay(learner.d_model.capacity, spec)
         return {}
-    rng = generator(seed, "start", learner.step)
+    rng = generator(seed, "start", learner.clock)
     starts = unpack(learner.d_env.sample(config.starts(len(learner.kept), horizon), rng), spec).observation
-    model, actor, key_rollout = learner.model[learner.kept], learner.agent.actor, key(seed, "rollout", learner.step)
+    model, actor, key_rollout = learner.model[learner.kept], learner.agent.actor, key(seed, "rollout", learner.clock)
     batch = rollout(model, actor, np.asarray(starts), horizon=horizon, plan=plan, key=key_rollout)
     rows = surviving_rows(batch, spec, plan, discount=config.discount_at(learner.step + 1))
     learner.d_model.add(rows)
     return describe_imagination(batch, rows, spec)
 
 
-def improve_policy(learner: Learner, config: Config, termination: Termination | None, *, seed: int) -> Metrics:
-    """The updates that this env step brings: SAC's on D_model's rows, or along training rollouts from its states."""
-    spec, step, metrics = learner.d_env.spec, learner.step, dict[str, Any]()
-    discount = config.discount_at(step + 1)
-    for part in range(config.updates_at(step - config.random_steps)):
-        rng, key_update = generator(seed, "minibatch", step, part), key(seed, "update", step, part)
-        minibatches = mixed_minibatches(learner.d_env, learner.d_model, **config.minibatches, rng=rng)
-        if not config.expansion:
-            settings = config.sac_settings(spec)
-            learner.agent, train = sac.update(
-                learner.agent, minibatches, spec=spec, **settings, discount=discount, key=key_update
-            )
-        elif len(learner.kept):
-            learner.agent, train = expansion.update(
-                learner.agent,
-                learner.model[learner.kept],
-                unpack(minibatches, spec).observation,
-                plan=config.training_rollout(spec, termination),
-                new_share=sac.new_share(learner.agent, len(minibatches), config.average_over / config.update_every),
-                key=key_update,
-            )
-        else:
-            return {}
-        metrics = {f"train/{name}": value for name, value in train.items()}
+def improve_policy(
+    learner: Learner,
+    config: Config,
+    termination: Termination | None,
+    reward: Reward | None = None,
+    *,
+    seed: int,
+    part: int = 0,
+) -> Metrics:
+    """A bout of updates: SAC's on D_model's rows, or along training rollouts from its states."""
+    spec, clock = learner.d_env.spec, learner.clock
+    rng, key_update = generator(seed, "minibatch", clock, part), key(seed, "update", clock, part)
+    minibatches = mixed_minibatches(learner.d_env, learner.d_model, **config.minibatches, rng=rng)
+    if not config.expansion:
+        settings = config.sac_settings(spec) | {"discount": config.discount_at(learner.step + 1)}
+        learner.agent, train = sac.update(learner.agent, minibatches, spec=spec, **settings, key=key_update)
+    elif len(learner.kept):
+        learner.agent, train = expansion.update(
+            learner.agent,
+            learner.model[learner.kept],
+            unpack(minibatches, spec).observation,
+            plan=config.training_rollout(spec, termination, reward),
+            new_share=sac.new_share(learner.agent, len(minibatches), config.average_over / config.update_every),
+            key=key_update,
+        )
+    else:
+        return {}
+    metrics = {f"train/{name}": value for name, value in train.items()}
     if "train/alpha_effective" in metrics:
         metrics["imagination/alpha_effective"] = metrics.pop("train/alpha_effective")
     return metrics
@@ -171,7 +218,7 @@ def create(config: Config, spec: Spec, *, seed: int) -> Learner:
         agent=create_agent(spec, config.agent_shape, key=key(seed, "agent")),
         model=model,
         model_optimiser=create_optimiser(model, config.model_learning_rate),
-        d_env=Replay(config.steps, spec),
+        d_env=Replay(max(config.steps, 1), spec),
         d_model=Replay(config.d_model_capacity(config.horizon_at(0)), spec),
     )
 

@@ -12,19 +12,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbdp.algorithm import Progress
+from mbdp.callbacks import Callback, as_callback, wants_more
 from mbdp.envs.interact import World
 from mbdp.envs.spaces import adaptation_of, adapted, flat_rows, without_adaptation
-from mbdp.envs.tasks import make, registered, task_of
+from mbdp.envs.tasks import TASKS, make, registered, task_of
 from mbdp.methods import METHODS, Method
 from mbdp.policies.policy import Policy
 from mbdp.presets import PREFERENCES
 from mbdp.replay import unpack
 from mbdp.storage.checkpoint import load_learner, read_about, save_checkpoint
+from mbdp.storage.datasets import Source, read_data
 from mbdp.streams import generator
 from mbdp.termination import known_rule
-from mbdp.types import BadInput, Termination
+from mbdp.types import BadInput, Reward, Termination
+from mbdp.user_functions import check_function, in_env_units
 
-Callback = Callable[["MBDP", Progress], bool | None]
+MOST_DATA_STEPS = 20_000  # of learning from data, unless more are asked for
 
 
 class MBDP:
@@ -32,7 +35,8 @@ class MBDP:
 
     `env` is an id or any Gymnasium environment with Box spaces. `termination` is "known" for the rule of a task that
     the library knows (learned, if it knows none or the environment is a modified one), "learned", or a function
-    (observation, action, next observation) -> bool on JAX arrays. Every field of the system's configuration
+    (observation, action, next observation) -> bool on JAX arrays, actions in the environment's units. `reward` is such
+    a function -> float, used instead of the learned reward. Every field of the system's configuration
     (`mbdp.config.Config`) can be given by name; the rest follows `algo` and `preset_name`.
     """
 
@@ -44,6 +48,7 @@ class MBDP:
         preset_name: str = "default",
         prefer: str | None = None,
         termination: Termination | Literal["known", "learned"] = "known",
+        reward: Reward | None = None,
         seed: int = 0,
         **settings: Any,
     ):
@@ -57,6 +62,8 @@ class MBDP:
             warnings.warn(f"{self.env_id or type(made.unwrapped).__name__}: {sentence}", stacklevel=2)
         self.termination = _rule(made, termination)
         self.world = World(made, seed)
+        self.reward = reward
+        self._check_functions()
         self.learner = self.method.create(self.config, self.world.spec, seed=seed)
 
     @property
@@ -66,26 +73,64 @@ class MBDP:
 
     def iterate(self, until: int) -> Iterator[Progress]:
         """Learn until so many env steps in all are done, yielding after each."""
+        if getattr(self.config, "data_steps", 0) and not self.data:
+            raise BadInput("data_steps is of use with data only: learn(..., data=)")
         self.config = replace(self.config, steps=until)
-        self.learner.d_env = self.learner.d_env.resized(max(until, self.learner.d_env.capacity))
-        return self.method.loop(self.learner, self.world, self.config, termination=self.termination, seed=self.seed)
+        learner = self.learner
+        most = len(learner.d_env) + until - learner.step - learner.acted  # rows at the end, those of data included
+        learner.d_env = learner.d_env.resized(max(until, most, learner.d_env.capacity))
+        return self.method.loop(learner, self.world, self.config, seed=self.seed, **self._functions())
 
-    def learn(self, total_timesteps: int, callback: Callback | None = None, progress_bar: bool = False) -> "MBDP":
-        """Take so many more env steps and learn from them; a callback that returns False ends it early."""
+    def warm_start(self, data: Source) -> list[str]:
+        """Put transitions that were gathered before into `d_env`; learning begins with them, before any env step.
+
+        `data` is a path (a run directory or checkpoint, an .npz file, a Minari dataset), `minari:ID`, or a mapping with
+        the arrays of a Stable-Baselines3 replay buffer. What is returned are sentences that you should know.
+        """
+        if self.method.loop is not METHODS["mbdp"].loop:
+            raise BadInput(
+                f"{self.algo} cannot start from data: it learns from its own episodes; use mbdp, mbpo or sac"
+            )
+        if len(self.learner.d_env) or self.learner.step or self.learner.acted:
+            raise BadInput("data must be given once, before the first env step")
+        rows, self.data, remarks = read_data(data, self.world)
+        self.learner.d_env = self.learner.d_env.resized(self.config.steps + len(rows))
+        self.learner.d_env.add(rows)
+        self.learner.data_left = self.config.data_steps or min(len(rows), MOST_DATA_STEPS)
+        self.config = replace(self.config, data_steps=self.learner.data_left)
+        return remarks
+
+    data = ""  # what the agent has learned from before its first env step
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: Callback | Callable[["MBDP", Progress], bool | None] | None = None,
+        progress_bar: bool = False,
+        data: Source | None = None,
+    ) -> "MBDP":
+        """Take so many more env steps and learn from them; a callback, or a function, that returns False ends it early.
+
+        With `data`, see `warm_start`, learning begins before the first step, and with 0 steps it is offline learning.
+        """
         from mbdp.experiments.display import Display
 
-        if not isinstance(total_timesteps, int) or total_timesteps < 1:
-            raise BadInput(f"total_timesteps must be a whole number, at least 1; it is {total_timesteps!r}")
-        until = self.learner.step + total_timesteps
+        least = 1 if data is None else 0
+        if not isinstance(total_timesteps, int) or total_timesteps < least:
+            raise BadInput(f"total_timesteps must be a whole number, at least {least}; it is {total_timesteps!r}")
+        for remark in self.warm_start(data) if data is not None else ():
+            warnings.warn(remark, stacklevel=2)
+        until, told = self.learner.step + total_timesteps, as_callback(callback)
+        told.model, told.num_timesteps = self, self.learner.step
+        told.on_training_start()
         with Display(until, self.learner.step, live=progress_bar, silent=not progress_bar) as display:
             outcome = None
             for progress in self.iterate(until):
                 display.show(progress)
                 outcome = progress.outcome or outcome
-                if callback is None or not progress.settled:
-                    continue
-                if callback(self, progress._replace(outcome=outcome)) is False:
+                if progress.settled and not wants_more(told, progress._replace(outcome=outcome)):
                     break
+        told.on_training_end()
         return self
 
     def predict(
@@ -134,13 +179,18 @@ class MBDP:
     def save(self, path: str | os.PathLike[str], **words: Any) -> None:
         """Write everything, buffers included, into one file: a loaded agent goes on exactly where this one is."""
         words |= {"env": self.env_id, "algo": self.algo, "known_termination": self.termination is not None}
+        words |= {"known_reward": self.reward is not None, "data": self.data}
         save_checkpoint(Path(path), self.learner, self.world, self.config, words)
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], env: gymnasium.Env | None = None, termination: Termination | None = None
+        cls,
+        path: str | os.PathLike[str],
+        env: gymnasium.Env | None = None,
+        termination: Termination | None = None,
+        reward: Reward | None = None,
     ) -> "MBDP":
-        """The agent that `save` wrote; pass `env`, and `termination` if there was one, where they were your own."""
+        """The agent that `save` wrote; pass `env`, `termination` and `reward` where they were your own."""
         about = read_about(Path(path))
         if env is None and (not about["env"] or ":" in about["env"]):
             raise BadInput(f"{path}: the agent was trained in an environment of its own; pass it as env=")
@@ -150,16 +200,38 @@ class MBDP:
         agent.termination = termination or (known_rule(env) if about["known_termination"] else None)
         if about["known_termination"] and agent.termination is None:
             raise BadInput(f"{path}: the agent was trained with a termination rule; pass it as termination=")
+        if (reward is not None) != bool(about.get("known_reward")):
+            what = "without a reward function" if reward else "with a reward function; pass it as reward="
+            raise BadInput(f"{path}: the agent was trained {what}")
+        agent.reward, agent.data = reward, str(about.get("data", ""))
         agent.learner = load_learner(Path(path), about)
         agent.world = World(env, agent.seed)
         if agent.world.spec != agent.learner.d_env.spec:
             raise BadInput(
                 f"{path}: trained with {agent.learner.d_env.spec}, but the environment has {agent.world.spec}"
             )
+        agent._check_functions()
         episode = unpack(agent.learner.d_env.newest(about["world"]["episode_length"]), agent.world.spec)
         last = np.asarray(episode.next_observation)[-1] if len(episode.reward) else None
         agent.continued_exactly = agent.world.return_to(about["world"], np.asarray(episode.action), last)
         return agent
+
+    def _check_functions(self) -> None:
+        """Refuse a termination rule or a reward that cannot be used."""
+        if self.reward is not None and self.method.loop is not METHODS["mbdp"].loop:
+            raise BadInput(f"{self.algo} learns the reward by itself; reward= is for mbdp, mbpo and their relatives")
+        if self.reward is not None and not self.config.imagines:
+            raise BadInput(f"{self.algo} imagines nothing, so there is no use for reward=")
+        for name, function in self._functions().items():
+            if function is not None:
+                check_function(name, function, self.world.spec)
+
+    def _functions(self) -> dict[str, Any]:
+        """The user's functions as functions of actions in [-1, 1], and a task's own rule, which is one already."""
+        low, high = self.world.low, self.world.high
+        rule, known = self.termination, [task.termination for task in TASKS.values()]
+        own = in_env_units(rule, low, high) if rule is not None and rule not in known else rule
+        return {"termination": own} | ({"reward": in_env_units(self.reward, low, high)} if self.reward else {})
 
     continued_exactly = True  # False after loading, if the environment did not repeat the interrupted episode
 

@@ -17,7 +17,7 @@ from mbdp.plans import (
     Shape,
     TrainingRollout,
 )
-from mbdp.types import BadInput, Spec, Termination
+from mbdp.types import BadInput, Reward, Spec, Termination
 
 SMALLEST_BLOCK = 1_000  # rows; in smaller blocks calling costs more than computing
 
@@ -59,6 +59,8 @@ class Common:
                 raise BadInput(f"{name} must be {wanted}; it is {value!r}")
             if (choices := get_args(one.type)) and isinstance(choices[0], str) and value not in choices:
                 raise BadInput(f"{name} must be one of {', '.join(choices)}; it is {value!r}")
+        if not self.steps and not getattr(self, "data_steps", 0):
+            raise BadInput("steps must be a whole number, at least 1, or 0 to learn from --data alone; it is 0")
         if self.beta > 0 and self.members_kept == self.members:
             least = next(n for n in range(2, 10**4) if _kept(n, self.beta) < n)
             raise BadInput(f"members must be at least {least} for beta={self.beta:g} to drop one; it is {self.members}")
@@ -100,7 +102,10 @@ class Config(Common):
     group: Group = option("returns", "samples that rollout dropout compares; 'returns' needs expansion above 0")
     samples_per_state: int = option(2, "rollouts per start state, or returns per (s, a); not used with group 'members'")
     expansion: int = option(3, "length H of the training rollout; 0 trains SAC on single imagined steps")
-    random_steps: int = option(1_000, "env steps with random actions before training starts")
+    random_steps: int = option(1_000, "env steps with random actions before training starts; none with --data")
+    data_steps: int = option(
+        0, "learning from --data before the first env step, counted in env steps; 0 = one per row, 20,000 at most"
+    )
 
     members: int = redefault(Common, "members", 5)
     model_depth: int = redefault(Common, "model_depth", 3)
@@ -200,6 +205,11 @@ class Config(Common):
         """Whether the model is used at all."""
         return self.real_ratio < 1
 
+    @property
+    def warm_up(self) -> int:
+        """Env steps with random actions: a policy that has learned from data needs none."""
+        return 0 if self.data_steps else self.random_steps
+
     def fits_at(self, past_warm_up: int) -> bool:
         """Whether the ensemble is fitted so many env steps after the random ones."""
         return self.imagines and past_warm_up >= 0 and past_warm_up % self.model_every == 0
@@ -208,7 +218,7 @@ class Config(Common):
         """Bouts of updates that this env step brings; the first makes up for the random steps where it can."""
         if past_warm_up < 0 or past_warm_up % self.update_every:
             return 0
-        return max(1, self.random_steps // self.update_every) if self.expansion and past_warm_up == 0 else 1
+        return max(1, self.warm_up // self.update_every) if self.expansion and past_warm_up == 0 else 1
 
     def horizon_at(self, step: int) -> int:
         """Rollout length after so many env steps."""
@@ -262,9 +272,9 @@ class Config(Common):
             bootstrap=self.bootstrap,
         )
 
-    def plan(self, termination: Termination | None) -> Plan:
+    def plan(self, termination: Termination | None, reward: Reward | None = None) -> Plan:
         """How rollouts are imagined and which of their samples are compared."""
-        return Plan(self.group, self.alpha, self.samples_per_state, self.member_per, termination, self.block)
+        return Plan(self.group, self.alpha, self.samples_per_state, self.member_per, termination, self.block, reward)
 
     @property
     def model_shape(self) -> dict[str, Any]:
@@ -284,7 +294,9 @@ class Config(Common):
         """Returns of each (s, a) of a training rollout."""
         return self.samples_per_state if self.group == "returns" else 1
 
-    def training_rollout(self, spec: Spec, termination: Termination | None) -> TrainingRollout:
+    def training_rollout(
+        self, spec: Spec, termination: Termination | None, reward: Reward | None = None
+    ) -> TrainingRollout:
         """How updates learn where `expansion` is above 0."""
         return TrainingRollout(
             steps=self.expansion,
@@ -296,6 +308,7 @@ class Config(Common):
             tau=self.tau,
             target_entropy=self._target_entropy(spec),
             learning_rate=self.learning_rate,
+            reward=reward,
         )
 
     def sac_settings(self, spec: Spec) -> dict[str, Any]:
@@ -337,7 +350,7 @@ _BY_NAME: dict[str, Rule] = {
     **dict.fromkeys(("real_ratio", "discount", "trace"), (lambda x: 0 <= x <= 1, "a number in [0, 1]")),
     "last_discount": (_fraction, "a number in [0, 1)"),
     **dict.fromkeys(
-        ("fit_steps", "longest_epoch", "most_fit_steps", "expansion"),
+        ("steps", "data_steps", "fit_steps", "longest_epoch", "most_fit_steps", "expansion"),
         (lambda x: isinstance(x, int) and x >= 0, "a whole number, at least 0"),
     ),
     "tau": (lambda x: 0 < x <= 1, "a number in (0, 1]"),

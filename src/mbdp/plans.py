@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from mbdp.types import Termination
+from mbdp.types import Reward, Termination
 
 Group = Literal["state", "members", "batch", "trajectory", "returns"]
 MemberPer = Literal["step", "row"]
@@ -21,6 +21,7 @@ class Plan(NamedTuple):
     member_per: MemberPer
     termination: Termination | None
     block: int = LARGEST_BLOCK
+    reward: Reward | None = None  # known, or None where the model's is used
 
 
 class TrainingRollout(NamedTuple):
@@ -35,6 +36,7 @@ class TrainingRollout(NamedTuple):
     tau: float
     target_entropy: float
     learning_rate: float
+    reward: Reward | None = None
 
 
 class Budget(NamedTuple):

@@ -150,6 +150,7 @@ def _imagine_rows(
         normal = _predict_with_a_member_per_row(model, flat, action, noise.order)
     drawn = noise.of_model.reshape(normal.mean.shape)
     following, reward, bounded = sample(normal, model.scaling, flat, noise=drawn)
+    reward = reward if plan.reward is None else plan.reward(flat, action, following)
     terminated = ends(plan.termination, flat, action, following, normal.terminated_logit, key=key_end)
     rows = pack(Transition(flat, action, reward, following, terminated))
     shape = observation.shape[:2]
@@ -175,6 +176,7 @@ def _imagine_members(
     normal = model(jnp.moveaxis(observation, 1, 0), jnp.moveaxis(action, 1, 0))
     normal = Normal(*(jnp.moveaxis(x, 0, 1) for x in normal))
     following, reward, bounded = sample(normal, model.scaling, observation, noise=noise.of_model)
+    reward = reward if plan.reward is None else plan.reward(observation, action, following)
     terminated = ends(plan.termination, observation, action, following, normal.terminated_logit, key=key_end)
     step = pack(Transition(observation, action, reward, following, terminated)), alive, bounded & alive
     survives = rollout_dropout(reward, plan.alpha, rounding=noise.rounding)

@@ -1,19 +1,17 @@
 """Whether a rule for the end of episodes may be trusted: that of a task, and one that a user passes."""
 
-from functools import partial
 from typing import Any
 
 import gymnasium
-import jax
 import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from mbdp.envs.tasks import make, task_of
 from mbdp.replay import Replay, unpack
 from mbdp.types import Broken, Termination
+from mbdp.user_functions import FEW, said_of
 
 MOST_DISAGREEMENT = 0.01  # of all real steps, beyond which learning with the rule makes no sense
-FEW = 500  # steps; a rate of fewer says little
 HARMLESS = (OrderEnforcing, PassiveEnvChecker, TimeLimit)  # wrappers that change neither observations nor endings
 
 
@@ -33,8 +31,7 @@ def known_rule(env: gymnasium.Env) -> Termination | None:
 def disagreement(termination: Termination, d_env: Replay) -> float:
     """The share of real steps of which the rule says otherwise than the environment did; Broken if it is too large."""
     rows = d_env.rows[: len(d_env)]
-    # Always all of the buffer's capacity, so that nothing recompiles as it fills.
-    said = np.asarray(_apply(d_env.rows, termination=termination, spec=d_env.spec))[: len(rows)]
+    said = said_of(termination, d_env).astype(bool)
     was = np.asarray(unpack(rows, d_env.spec).terminated) > 0
     rate = float(np.mean(said != was))
     if rate > MOST_DISAGREEMENT and len(rows) >= FEW:
@@ -44,13 +41,6 @@ def disagreement(termination: Termination, d_env: Replay) -> float:
             f"invented; at most {MOST_DISAGREEMENT:.0%} is accepted): mend it, or pass termination='learned'"
         )
     return rate
-
-
-@partial(jax.jit, static_argnames=("termination", "spec"))
-def _apply(rows: jax.Array, *, termination: Termination, spec: Any) -> jax.Array:
-    steps = unpack(rows, spec)
-    ended = termination(steps.observation, steps.action, steps.next_observation)
-    return jax.numpy.broadcast_to(ended, rows.shape[:-1]).astype(bool)
 
 
 def _same(env: Any, original: Any) -> bool:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 Array = Any  # of NumPy on the host, of JAX in compiled functions
 Termination = Callable[[Array, Array, Array], Array]  # (observation, action, next observation) -> True at the end
+Reward = Callable[[Array, Array, Array], Array]  # the same -> the reward of each step
 
 
 class BadInput(ValueError):

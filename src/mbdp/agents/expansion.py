@@ -149,6 +149,7 @@ def imagine(actor: MLP, model: Ensemble, starts: jax.Array, plan: TrainingRollou
         normal = _predict(model, observation, action, plan, key=key_members)
         noise = jax.random.normal(key_noise, normal.mean.shape)
         following, reward, _ = sample(normal, model.scaling, observation, noise=noise)
+        reward = reward if plan.reward is None else plan.reward(observation, action, following)
         if plan.termination is None:
             alive = alive * jax.nn.sigmoid(-normal.terminated_logit)
         else:

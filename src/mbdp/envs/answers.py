@@ -38,10 +38,10 @@ def read_step(result: Any, space: Box) -> Answer:
         count = f"{len(result)} values" if isinstance(result, tuple | list) else _shown(result)
         raise Unexpected(f"step returned {count}: {STEP}")
     observation, reward, terminated, truncated, _ = result
-    if not isinstance(reward, numbers.Real) and not (isinstance(reward, np.ndarray) and reward.shape == ()):
+    if not _is_one_number(reward):
         raise Unexpected(f"step returned the reward {_shown(reward)}: it must be one number")
     for name, flag in (("terminated", terminated), ("truncated", truncated)):
-        if not isinstance(flag, bool | np.bool_ | int):
+        if not _is_one_number(flag):
             raise Unexpected(f"step returned {name} = {_shown(flag)}: it must be True or False")
     with np.errstate(over="ignore"):
         return Answer(_observation("step", observation, space), np.float32(reward), bool(terminated), bool(truncated))
@@ -66,6 +66,11 @@ def _observation(call: str, returned: Any, space: Box) -> np.ndarray:
         raise Unexpected(f"{what}: the observation space is {space}")
     with np.errstate(over="ignore"):
         return np.array(found, np.float32)
+
+
+def _is_one_number(value: Any) -> bool:
+    """A number or flag of Python or NumPy, or an array of any package without an axis."""
+    return isinstance(value, numbers.Real | np.bool_) or getattr(value, "shape", None) == ()
 
 
 def _shown(value: Any) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from mbdp.algorithm import Progress
 from mbdp.api import MBDP
 from mbdp.replay import unpack
+from mbdp.user_functions import NOTED_ERROR
 
 BEYOND = 10  # times the largest value that any policy could have
 
@@ -25,6 +26,7 @@ class Alarms:
             "critic": self._critic(progress.metrics),
             "member": self._member(progress.metrics),
             "rule": self._rule(progress.metrics),
+            "reward": self._reward(progress.metrics),
             "world": "the environment has gone wrong; rollout/faults counts such steps"
             if self.agent.world.faults
             else "",
@@ -47,6 +49,11 @@ class Alarms:
         if not (rate := metrics.get("model/termination_mismatch", 0.0)):
             return ""
         return f"the termination rule disagrees with the environment in {rate:.2%} of all real steps"
+
+    def _reward(self, metrics: dict[str, Any]) -> str:
+        if (error := metrics.get("model/reward_mismatch", 0.0)) <= NOTED_ERROR:
+            return ""
+        return f"the reward function is wrong by {error:.2g} deviations of the real rewards, on average"
 
     def _critic(self, metrics: dict[str, Any]) -> str:
         q = float(metrics.get("train/q_mean", 0.0))

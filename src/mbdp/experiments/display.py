@@ -83,6 +83,8 @@ class Display:
         parts = [f"{self.speed():.1f} steps/s"]
         if not self.live and self.speed():
             parts.append(f"{(self.total - self.step) / self.speed() / 60:.0f} min left")
+        if not self.step and "data/step" in self.latest:
+            parts.append(f"learning from data, step {self.latest['data/step']:,}")
         if self.episodes:
             parts.append(f"return {np.mean([r for r, _ in self.episodes]):.0f}")
         return ", ".join(parts + _of_the_model(self.latest))

@@ -41,9 +41,11 @@ class Record:
         self.evaluations: list[tuple[int, list[float], list[int]]] = past["evaluations"] if past else []
         about = {"env": agent.env_id, "algo": agent.algo, "seed": agent.seed, "settings": asdict(agent.config)}
         about |= world
+        about |= {"data": agent.data} if agent.data else {}
         _write_json(folder / "config.json", about)
         if past:
-            cut_metrics(self.metrics, agent.learner.step)
+            learned = getattr(agent.config, "data_steps", 0) - agent.learner.data_left
+            cut_metrics(self.metrics, agent.learner.step, learned)
             self._write_evaluations()
         else:
             _write_json(folder / "versions.json", versions())
@@ -105,12 +107,13 @@ class Record:
         replace_file(self.folder / "evaluations.npz", content.getvalue())
 
 
-def cut_metrics(file: Path, step: int) -> None:
-    """Drop what was written after env step `step`, and a last line that a dying process left unfinished."""
+def cut_metrics(file: Path, step: int, data_step: int = 0) -> None:
+    """Drop what was written after an env step, or a step of a warm start from data, and an unfinished last line."""
     kept = []
     for line in file.read_bytes().splitlines() if file.exists() else []:
         try:
-            if json.loads(line)["step"] > step:
+            numbers = json.loads(line)
+            if numbers["step"] > step or numbers.get("data/step", 0) > data_step:
                 break
         except (ValueError, LookupError, TypeError):
             break

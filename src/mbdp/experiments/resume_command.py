@@ -48,6 +48,7 @@ def go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool, trac
 
     agent, past, complaints = newest_of(folder, env_id)
     step, until = agent.learner.step, agent.config.steps if steps is None else steps
+    finished = step == until and not agent.learner.data_left
     for complaint in complaints:
         print(f"cannot be used: {complaint}; going on from {checkpoint_name(step)} instead", flush=True)
     if until < step:
@@ -58,7 +59,7 @@ def go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool, trac
         print("the environment did not repeat the interrupted episode; a new one begins, so the run differs from there")
     print(f"run directory: {folder}; going on from step {step} of {until}", flush=True)
     train(agent, folder, **past["schedule"], quiet=quiet, track=track, world=past["world"], past=past)
-    if step == until:
+    if finished:
         print(f"the run is finished: all {step} steps were done before; --steps N adds more")
     else:
         print(f"done: policy, metrics and {folder / 'learning_curve.png'}; next: mbdp evaluate {folder}")

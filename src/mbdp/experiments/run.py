@@ -21,7 +21,7 @@ from mbdp.types import BadInput, Broken
 
 def new_run_directory(out: Path, algo: str, env_id: str, seed: int) -> Path:
     """Make `out`/ALGO/ENV_SEED; one that exists is never touched."""
-    folder = out / algo / f"{env_id.replace('/', '-').replace(':', '-')}_{seed}"
+    folder = out / algo / f"{env_id.replace('/', '-')}_{seed}"
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
@@ -86,14 +86,16 @@ class _Run:
         until = self.agent.config.steps
         for progress in self.agent.iterate(until):
             self.display.show(progress)
-            if "model/bias" in progress.metrics and progress.settled:
+            from_data = "data/step" in progress.metrics
+            if "model/bias" in progress.metrics and (progress.settled or from_data):
                 self.record.add(progress.step, progress.metrics)
                 self._warn(progress)
-            ended = progress.settled and progress.step == until
-            if ended or (progress.settled and progress.step % self.schedule["evaluate_every"] == 0):
+            warmed = from_data and not self.agent.learner.data_left
+            ended = warmed if not until else progress.settled and progress.step == until
+            if warmed or ended or (progress.settled and progress.step % self.schedule["evaluate_every"] == 0):
                 self._evaluate(progress)
             minutes = (time.monotonic() - self.saved_at) / 60
-            if minutes > self.schedule["checkpoint_minutes"] or ended:
+            if minutes > self.schedule["checkpoint_minutes"] or warmed or ended:
                 self.checkpoint()
             if caught:
                 self.leave(caught[0])
@@ -123,6 +125,7 @@ class _Run:
         self.display.evaluated(progress.step, result.returns)
         believed = {"eval/expected_discounted": self.agent.value(result.starts).mean()}
         gathered = self.display.averages() | {"rollout/faults": self.agent.world.faults}
+        gathered |= {name: x for name, x in progress.metrics.items() if name == "data/step"}
         self.record.evaluation(progress.step, result, believed | self._training() | gathered)
         self._warn(progress)
 

@@ -4,7 +4,7 @@ import argparse
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import Field, fields
+from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -16,6 +16,7 @@ from mbdp.presets import FAMILY, PREFERENCES
 from mbdp.types import BadInput
 
 if TYPE_CHECKING:
+    from mbdp.api import MBDP
     from mbdp.envs.interact import World
 
 EXAMPLES = """\
@@ -24,10 +25,16 @@ examples:
   mbdp train Hopper-v5 --prefer robust --seed 1        more rollout dropout
   mbdp train Hopper-v5 --alpha 0.3 --beta 0            your own fractions
   mbdp train Hopper-v5 --algo mbpo --preset paper      close to its authors' settings
+  mbdp train my_module:MyEnv-v0                        your own, registered in my_module.py
+  mbdp train Hopper-v5 --data old.npz --steps 0        offline, from data alone
 
 The value in brackets is that of mbdp's default preset. What you do not set follows --algo, --preset and the
 environment. config.json in the run directory has every value. `mbdp train --help-all` shows every option.
 """
+OFFLINE = (
+    "offline: no step is taken while learning, so nobody checks what the model says of states that the data has not",
+    "offline: the critics' values are the model's word; only the last evaluation, in the environment, is evidence",
+)
 SHOWN = ("steps", "alpha", "beta", "group", "expansion")  # settings that --help shows; --help-all has them all
 
 
@@ -47,6 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     settings = {one.name: one for config in reversed(GROUPS.values()) for one in fields(config)}
     for name in SHOWN:
         _add_setting(parser, settings.pop(name))
+    parser.add_argument(
+        "--data",
+        metavar="PATH",
+        help="learn from data before the first step: a run, an .npz file, a Minari dataset or minari:ID",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything random (0)")
     parser.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR", help="folder for runs (runs)")
     parser.add_argument(
@@ -129,12 +141,15 @@ def run(args: argparse.Namespace) -> None:
     from mbdp.storage.files import locked
 
     about = {"algo": args.algo, "preset_name": args.preset, "prefer": args.prefer, "seed": args.seed}
+    offline = args.data is not None and settings.get("steps") == 0
+    settings = {name: value for name, value in settings.items() if name != "steps" or not offline}
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "are flattened to")  # said below
+        warnings.filterwarnings("ignore", ".*are flattened to")  # said below
         agent = new_agent(args.env, world, **about, **settings)
+    remarks = _warm_start(agent, args.data, offline)
     folder = new_run_directory(args.out, args.algo, args.env, args.seed)
     print(f"run directory: {folder}", flush=True)
-    for remark in (*agent.config.remarks, *_remarks_on(agent.world)):
+    for remark in (*agent.config.remarks, *_remarks_on(agent.world), *remarks):
         print(f"note: {remark}", flush=True)
     with locked(folder):
         train(
@@ -148,6 +163,19 @@ def run(args: argparse.Namespace) -> None:
             world=world,
         )
     print(f"done: policy, metrics and {folder / 'learning_curve.png'}; next: mbdp evaluate {folder}", flush=True)
+
+
+def _warm_start(agent: "MBDP", data: str | None, offline: bool) -> list[str]:
+    """Give the agent its data, if there is any: sentences about it."""
+    if data is None:
+        if getattr(agent.config, "data_steps", 0):
+            raise BadInput("--data-steps needs --data")
+        return []
+    remarks = agent.warm_start(data)
+    agent.config = replace(agent.config, steps=0) if offline else agent.config
+    rows, steps = len(agent.learner.d_env), agent.config.data_steps
+    told = f"{rows:,} transitions of {agent.data}; {steps:,} steps' worth of learning before the first env step"
+    return [*remarks, told, *(OFFLINE if offline else ())]
 
 
 def _remarks_on(world: "World") -> list[str]:

@@ -50,6 +50,7 @@ def save_checkpoint(file: Path, learner: Learner, world: World, config: Common, 
         "step": learner.step,
         "acted": int(learner.acted),
         "rounds": learner.rounds,
+        "data_left": learner.data_left,
         "kept": [int(i) for i in learner.kept],
         "buffers": {name: {"capacity": b.capacity, "cursor": b.cursor} for name, b in buffers.items()},
         "spec": list(world.spec),
@@ -130,7 +131,7 @@ def load_learner(file: Path, about: dict[str, Any]) -> Learner:
         buffer.add(rows)
         buffer.cursor = buffers[name]["cursor"]
     learner.step, learner.acted, learner.rounds = about["step"], bool(about["acted"]), about["rounds"]
-    learner.kept = np.asarray(about["kept"], np.int64)
+    learner.kept, learner.data_left = np.asarray(about["kept"], np.int64), about.get("data_left", 0)
     return learner
 
 
@@ -185,6 +186,7 @@ def _check(about: dict[str, Any]) -> None:
         "step": about["step"],
         "acted": about["acted"],
         "rounds": about["rounds"],
+        "data_left": about.get("data_left", 0),
         **{f"world {name}": about["world"][name] for name in BOOKMARK},
     }
     for name, words in about["buffers"].items():
@@ -201,6 +203,8 @@ def _check(about: dict[str, Any]) -> None:
             raise ValueError(f"{name} has a cursor of {cursor} in {capacity} rows")
     if min(spec) < 1 or not about["step"] <= config.steps <= about["buffers"]["d_env"]["capacity"]:
         raise ValueError(f"spec {spec}, step {about['step']} of {config.steps} do not fit together")
+    if whole["data_left"] > getattr(config, "data_steps", 0):
+        raise ValueError(f"data_left is {whole['data_left']} of {getattr(config, 'data_steps', 0)} data_steps")
     kept = about["kept"]
     if not isinstance(kept, list) or not all(type(i) is int and 0 <= i < config.members for i in kept):
         raise ValueError(f"kept is {about['kept']!r:.40}")

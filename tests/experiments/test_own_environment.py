@@ -1,0 +1,102 @@
+"""An environment in a module of the working directory: trained, evaluated, and refused if it is broken."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.experiments.test_commands import QUICK, metrics
+
+MODULE = """
+import gymnasium
+import numpy as np
+from mbdp.envs.toy import PointMass
+
+class InParts(PointMass):
+    number = gymnasium.spaces.Box(-10, 10, (1,))
+    observation_space = gymnasium.spaces.Dict({"place": number, "speed": number})
+    action_space = gymnasium.spaces.Box(-2.0, 2.0, (1,), np.float64)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.parts(), {}
+
+    def step(self, action):
+        _, *rest = super().step(action / 2)
+        return self.parts(), *rest
+
+    def parts(self):
+        return {"place": np.array([self.position], np.float32), "speed": np.array([self.velocity], np.float32)}
+
+class Old(PointMass):
+    def step(self, action):
+        observation, reward, terminated, _, info = super().step(action)
+        return observation, reward, terminated, info
+
+gymnasium.register("InParts-v0", InParts, max_episode_steps=50)
+gymnasium.register("Old-v0", Old, max_episode_steps=50, disable_env_checker=True)
+"""
+ENV = "my_module:InParts-v0"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("work")
+    (place / "my_module.py").write_text(MODULE)
+    (place / "broken_module.py").write_text("gymnasium.register('Nothing-v0')")
+    rng = np.random.default_rng(0)
+    wide = {name: rng.normal(size=(150, 3)) for name in ("observations", "next_observations")}
+    np.savez(place / "wide.npz", **wide, actions=np.zeros((150, 1)), rewards=np.zeros(150), dones=np.zeros(150))
+    return place
+
+
+def mbdp(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """The console script, which does not have the working directory in its path."""
+    script = Path(sys.executable).with_name("mbdp")
+    return subprocess.run([script, *arguments], cwd=folder, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def trained(folder: Path) -> subprocess.CompletedProcess:
+    return mbdp(folder, "train", ENV, *QUICK, "--evaluate-every", "50", "--episodes", "2")
+
+
+def test_it_is_trained_with_a_note_on_what_was_flattened(folder, trained):
+    assert trained.returncode == 0, trained.stderr
+    assert "note: the observations, Dict('place': Box(-10.0, 10.0, (1,), float32)" in trained.stdout
+    assert "are flattened to 2 numbers" in trained.stdout
+    assert "Warning" not in trained.stderr
+    fits = [line for line in metrics(folder / "runs" / "mbdp" / f"{ENV}_0") if "model/kept" in line]
+    assert all("model/termination_recall" in line for line in fits)
+
+
+def test_it_is_evaluated_if_the_user_names_the_module_again(folder, trained):
+    run = f"runs/mbdp/{ENV}_0"
+    refused = mbdp(folder, "evaluate", run, "--episodes", "2")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "files import no code" in refused.stderr
+    assert "mean return" in mbdp(folder, "evaluate", run, "--env", ENV, "--episodes", "2").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["my_module:Old-v0"], "Old-v0 at step 1 .* step returned 4 values: Gymnasium's step returns"),
+        (["broken_module:Nothing-v0"], "cannot be made: NameError: name 'gymnasium' is not defined"),
+        (["no_module:Nothing-v0"], "cannot be made: .*no_module"),
+        (
+            [ENV, "--data", "wide.npz"],
+            r"wide.npz: observations has the shape \(150, 3\); the environment needs \(150, 2\)",
+        ),
+        ([ENV, "--data", "my_module.py"], "my_module.py: not a whole checkpoint of mbdp"),
+        ([ENV, "--data-steps", "5"], "--data-steps needs --data"),
+        ([ENV, "--steps", "0"], "steps must be a whole number, at least 1, or 0 to learn from --data alone"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_nothing_is_left_behind(folder, arguments, named, tmp_path):
+    done = mbdp(folder, "train", *arguments, "--out", str(tmp_path / "runs"))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert re.search(named, done.stderr)
