@@ -151,7 +151,7 @@ def fit_model(learner: Learner, config: Any, budget: Budget, termination: Termin
     metrics |= describe_model(bias, learner.kept)
     metrics |= {"model/steps": int(learner.model_optimiser[0].count) - steps_before}
     if budget.learn_termination and len(learner.kept):
-        metrics |= describe_endings(learner.model[learner.kept], len(learner.model), learner.d_env, seed=seed)
+        metrics |= describe_endings(learner.model[learner.kept], learner.d_env, seed=seed)
     if len(diverged := np.flatnonzero(~np.isfinite(bias))):
         fresh = create_model(config, learner.d_env.spec, key=key(seed, "new member", learner.clock))
         learner.model, learner.model_optimiser = replaced(learner.model, learner.model_optimiser, diverged, fresh)

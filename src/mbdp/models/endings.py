@@ -12,13 +12,13 @@ from mbdp.replay import Replay, unpack
 from mbdp.types import Spec
 
 
-def describe_endings(model: Ensemble, members: int, d_env: Replay, *, seed: int) -> dict[str, float]:
+def describe_endings(model: Ensemble, d_env: Replay, *, seed: int) -> dict[str, float]:
     """What to log of the mean probability that these members of an ensemble give to the end, counted from 1/2 on.
 
     Precision is the share of ends that were real among those said, recall that of ends that were said among the real
     ones; each is NaN where it has none to count.
     """
-    chosen = split(len(d_env), members, seed)[1][-HELD_OUT_ENOUGH:]
+    chosen = split(len(d_env), 1, seed)[1][-HELD_OUT_ENOUGH:]
     rows = np.zeros((HELD_OUT_ENOUGH, d_env.spec.row_width), np.float32)  # of one size, so that nothing recompiles
     rows[: len(chosen)] = d_env.rows[chosen]
     said = np.asarray(_probability(model, rows, d_env.spec))[: len(chosen)] >= 0.5
