@@ -82,9 +82,8 @@ def _run(arguments: list[str]) -> None:
     )
     module.add_arguments(parser)
     args = parser.parse_args(arguments[1:])
-    if ":" in (
-        getattr(args, "env", None) or ""
-    ):  # my_module:MyEnv-v0, perhaps of the working directory: as `python -m`
+    # The module of my_module:MyEnv-v0 may lie in the working directory, as for `python -m`.
+    if ":" in (getattr(args, "env", None) or ""):
         sys.path.insert(0, os.getcwd())
     module.run(args)
 
