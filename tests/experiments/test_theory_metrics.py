@@ -77,7 +77,7 @@ def test_k_of_a_linear_value_is_the_norm_of_its_gradient_in_units_of_the_bias():
     # V = 3 s0 + s1: a unit of s0 is 0.5 and one of s1 is 2, so the gradient per unit is (1.5, 2).
     rng = np.random.default_rng(0)
     states = rng.normal(size=(400, 2)) * [0.5, 2.0]
-    batch = Transition(states, None, None, states + [0.9e-1, 0.48], np.zeros(400))  # along the gradient
+    batch = Transition(states, None, None, states + np.array([0.09, 0.48]), np.zeros(400))  # along the gradient
     assert lipschitz_constant(agent_of_value(lambda s: s @ [3.0, 1.0]), batch) == pytest.approx(2.5, rel=1e-3)
 
 
