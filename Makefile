@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-peers test-ray test-browser test-video docs bench bench-learning torture torture-sweep evidence evidence-figures check format clean
+.PHONY: setup demo test test-peers test-ray test-browser test-video test-wheel docs bench bench-learning torture torture-sweep evidence evidence-figures check format clean
 
 setup: .venv/installed
 
@@ -80,6 +80,10 @@ docs: .venv-docs/installed
 	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-docs.txt mkdocs-material 'mkdocstrings[python]'
 	touch $@
+
+# The wheel in an empty environment, away from the clone.
+test-wheel: setup
+	$(BIN)/python -m pytest tests/wheel
 
 # Speed against the peers, and what a run costs where no torch is installed, which tensorboardX would import: about half
 # an hour on two cores with nothing else to do.

@@ -122,7 +122,8 @@ class MBDP:
 
     def value(self, observations: np.ndarray) -> np.ndarray:
         """The discounted return, with SAC its entropy bonus too, that is expected of the deterministic policy."""
-        scaled = self.world.from_env(self.policy()(observations))
+        action, low, high = self.policy()(observations), self.world.low, self.world.high
+        scaled = 2 * (action - low) / (high - low) - 1
         return np.asarray(self.method.value(self.learner.agent, jnp.asarray(observations), jnp.asarray(scaled)))
 
     def save(self, path: str | os.PathLike[str], **words: Any) -> None:

@@ -1,7 +1,5 @@
 """`theory/*` of a run: what it says follows from Section 3.3, and learning is the same without it."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -68,25 +66,20 @@ def test_a_method_whose_bias_is_no_distance_or_that_has_no_dropout_has_no_theory
     assert logged(train(tmp_path, *options)) == []
 
 
-def agent_of_value(value):
-    scaling = SimpleNamespace(target_std=np.array([0.5, 2.0, 1.0]))  # of two dimensions and the reward
-    return SimpleNamespace(value=value, learner=SimpleNamespace(model=SimpleNamespace(scaling=scaling)))
-
-
 def test_k_of_a_linear_value_is_the_norm_of_its_gradient_in_units_of_the_bias():
     # V = 3 s0 + s1: a unit of s0 is 0.5 and one of s1 is 2, so the gradient per unit is (1.5, 2).
-    rng = np.random.default_rng(0)
-    states = rng.normal(size=(400, 2)) * [0.5, 2.0]
-    batch = Transition(states, None, None, states + np.array([0.09, 0.48]), np.zeros(400))  # along the gradient
-    assert lipschitz_constant(agent_of_value(lambda s: s @ [3.0, 1.0]), batch) == pytest.approx(2.5, rel=1e-3)
+    states = np.random.default_rng(0).normal(size=(400, 2)) * [0.5, 2.0]
+    successors = states + np.array([0.09, 0.48])  # along the gradient
+    batch = Transition(states, None, None, successors, np.zeros(400))
+    slope = np.array([3.0, 1.0])
+    k = lipschitz_constant(batch, states @ slope, successors @ slope, np.array([0.5, 2.0]))
+    assert k == pytest.approx(2.5, rel=1e-3)
 
 
 def test_k_does_not_ask_for_the_value_where_an_episode_has_ended():
-    states = np.array([[0.0, 0.0], [1.0, 0.0]])
-    ended = np.array([0.0, 1.0])
-    batch = Transition(states, None, None, np.array([[1.0, 0.0], [100.0, 0.0]]), ended)
-    agent = agent_of_value(lambda s: np.where(s[:, 0] > 50, 1e9, s[:, 0]))
-    assert lipschitz_constant(agent, batch) == pytest.approx(0.5)
+    states, successors = np.array([[0.0], [1.0]]), np.array([[1.0], [100.0]])
+    batch = Transition(states, None, None, successors, np.array([0.0, 1.0]))
+    assert lipschitz_constant(batch, np.array([0.0, 1.0]), np.array([1.0, 1e9]), np.array([0.5])) == pytest.approx(0.5)
 
 
 def test_imagined_returns_repeat_and_drop_to_a_lower_mean():

@@ -73,10 +73,6 @@ class World:
         scaled = self.low + (np.asarray(action, np.float32) + 1) * 0.5 * (self.high - self.low)
         return np.asarray(np.clip(scaled, self.low, self.high), self.low.dtype)
 
-    def from_env(self, action: np.ndarray) -> np.ndarray:
-        """Actions in the environment's units, in [-1, 1]."""
-        return 2 * (action - self.low) / (self.high - self.low) - 1
-
     @property
     def longest_episode(self) -> int | None:
         """Steps after which the environment cuts an episode, if it says so."""

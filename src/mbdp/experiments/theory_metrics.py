@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mbdp import theory
+from mbdp import algorithm, theory
+from mbdp.agents import sac
 from mbdp.api import MBDP
 from mbdp.experiments.evaluate import Evaluation
 from mbdp.models.ensemble import Ensemble, sample
@@ -38,12 +39,13 @@ def theory_metrics(agent: MBDP, result: Evaluation, latest: Mapping[str, Any]) -
     if agent.algo not in FAMILY or agent.config.bias != "distance" or not len(kept) or np.isnan(bias[kept]).any():
         return {}
     began = time.perf_counter()
-    batch = observed(agent)
     config, gamma, rewards = agent.config, agent.discount, np.asarray(_all(agent).reward, float)
     constants = {"alpha": config.alpha, "gamma": gamma, "r_max": float(rewards.max())}
     printed = constants | {"r_max": float(np.abs(rewards).max())}  # the proof takes R_max for a bound of |r|
     constants["r_min"] = float(rewards.min())
-    lipschitz = lipschitz_constant(agent, batch)
+    batch, unit = observed(agent), np.asarray(agent.learner.model.scaling.target_std)[:-1]
+    values = [np.asarray(_values(agent.learner.agent, x)) for x in (batch.observation, batch.next_observation)]
+    lipschitz = lipschitz_constant(batch, *values, unit)
     all_of_them = bias[np.isfinite(bias)]
     bound = theory.discrepancy_bound(bias, beta=config.beta, lipschitz=lipschitz, **constants)
     bound_printed = theory.printed_discrepancy_bound(all_of_them, beta=config.beta, lipschitz=lipschitz, **printed)
@@ -77,14 +79,12 @@ def observed(agent: MBDP) -> Transition:
     return unpack(agent.learner.d_env.sample(STATES, rng), agent.world.spec)
 
 
-def lipschitz_constant(agent: MBDP, batch: Transition) -> float:
+def lipschitz_constant(batch: Transition, value: np.ndarray, value_after: np.ndarray, unit: np.ndarray) -> float:
     """K: the largest |V(s) - V(s')| / |s - s'| of all pairs of the observed states, and of each and its successor.
 
-    The critics' V of the evaluated policy. The true constant can only be larger.
+    `unit` is the length of each dimension. The true constant can only be larger.
     """
-    unit = np.asarray(agent.learner.model.scaling.target_std)[:-1]
     states, successors = (np.asarray(x, float) / unit for x in (batch.observation, batch.next_observation))
-    value, value_after = agent.value(np.concatenate([batch.observation, batch.next_observation])).reshape(2, -1)
     squares = np.sum(states**2, axis=1)
     apart = np.sqrt(np.maximum(squares[:, None] + squares - 2 * states @ states.T, 0.0))
     pairs = _ratio(np.abs(value[:, None] - value), apart)
@@ -96,42 +96,54 @@ def lipschitz_constant(agent: MBDP, batch: Transition) -> float:
 def imagined_returns(agent: MBDP, starts: np.ndarray) -> np.ndarray:
     """Discounted returns (start, sample) of the evaluated policy in the kept members, each row in one drawn anew."""
     rng = generator(agent.seed, "theory", agent.learner.step, part=1)
-    key_end = key(agent.seed, "theory", agent.learner.step, part=2)
-    model, policy, gamma = agent.learner.model[agent.learner.kept], agent.policy(), agent.discount
     observation = np.repeat(starts, RETURNS, axis=0)
     rows, targets = len(observation), observation.shape[1] + 1
-    total, alive = np.zeros(rows), np.ones(rows, bool)
-    for depth in range(HORIZON):
-        if not alive.any():
-            break
-        action = agent.world.from_env(policy(observation))
-        order, noise = rng.permutation(rows), rng.standard_normal((rows, targets), np.float32)
-        said = _step(model, observation, action, order, noise, depth, termination=agent.termination, key=key_end)
-        observation, reward, ended = map(np.asarray, said)
-        total += alive * gamma**depth * reward
-        alive = alive & ~ended
-    total += alive * gamma**HORIZON * agent.value(observation)
-    return total.reshape(len(starts), RETURNS)
+    chance = (
+        np.stack([rng.permutation(rows) for _ in range(HORIZON)]),
+        rng.standard_normal((HORIZON, rows, targets), np.float32),
+        jax.random.split(key(agent.seed, "theory", agent.learner.step, part=2), HORIZON),
+    )
+    model, gamma = agent.learner.model[agent.learner.kept], agent.discount
+    total = _imagine(agent.learner.agent, model, observation, chance, gamma, termination=agent.termination)
+    return np.asarray(total, float).reshape(len(starts), RETURNS)
+
+
+@jax.jit
+def _values(agent: sac.Agent, observation: jax.Array) -> jax.Array:
+    """What the critics expect of the evaluated policy."""
+    return algorithm.value(agent, observation, _act(agent, observation))
 
 
 @partial(jax.jit, static_argnames="termination")
-def _step(
+def _imagine(
+    agent: sac.Agent,
     model: Ensemble,
-    observation: jax.Array,
-    action: jax.Array,
-    order: jax.Array,
-    noise: jax.Array,
-    depth: int,
+    starts: jax.Array,
+    chance: tuple[jax.Array, jax.Array, jax.Array],
+    gamma: float,
     *,
     termination: Termination | None,
-    key: jax.Array,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Next observation, reward and end of every row; `order` deals the rows to the members."""
-    normal = predict_with_a_member_per_row(model, observation, action, order)
-    following, reward, _ = sample(normal, model.scaling, observation, noise=noise)
-    key_depth = jax.random.fold_in(key, depth)
-    ended = ends(termination, observation, action, following, normal.terminated_logit, key=key_depth)
-    return following, reward, jnp.asarray(ended, bool)
+) -> jax.Array:
+    """The discounted return of every row; in each step, an order deals the rows to the members."""
+
+    def step(carry: tuple[jax.Array, ...], drawn: tuple[jax.Array, ...]) -> tuple[tuple[jax.Array, ...], None]:
+        observation, total, weight = carry
+        order, noise, key_end = drawn
+        action = _act(agent, observation)
+        normal = predict_with_a_member_per_row(model, observation, action, order)
+        following, reward, _ = sample(normal, model.scaling, observation, noise=noise)
+        ended = ends(termination, observation, action, following, normal.terminated_logit, key=key_end)
+        return (following, total + weight * reward, jnp.where(ended, 0.0, gamma * weight)), None
+
+    rows = len(starts)
+    (last, total, weight), _ = jax.lax.scan(step, (starts, jnp.zeros(rows), jnp.ones(rows)), chance)
+    return total + weight * _values(agent, last)
+
+
+def _act(agent: sac.Agent, observation: jax.Array) -> jax.Array:
+    """The evaluated policy, in [-1, 1]."""
+    mean, _ = jnp.split(agent.averaged_actor(observation), 2, axis=-1)
+    return jnp.tanh(mean)
 
 
 def _all(agent: MBDP) -> Transition:
