@@ -38,8 +38,8 @@ test-peers: .venv-peers/installed
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-peers.txt --no-deps mbrl
 	touch $@
 
-# The report in a real browser: Debian's Chromium, which is installed if it is missing and we may.
-test-browser: .venv/browser
+# The report and the documentation in a real browser: Debian's Chromium, which is installed if it is missing and we may.
+test-browser: .venv/browser docs
 	command -v chromedriver > /dev/null || { test "$$(id -u)" = 0 && apt-get update -qq && \
 	  apt-get install -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core > /dev/null; } || \
 	  { echo "make test-browser needs Chromium: apt-get install chromium chromium-driver"; exit 1; }

@@ -11,8 +11,28 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 QUIET = ("--quiet", "--disable-pip-version-check")
-TINY = ("--steps", "60", "--random-steps", "40", "--model-width", "16", "--width", "16", "--rollouts", "40")
-TINY += ("--fit-steps", "5", "--first-fit-steps", "10", "--batch", "16", "--evaluate-every", "60", "--episodes", "1")
+TINY = [
+    "--steps",
+    "60",
+    "--random-steps",
+    "40",
+    "--model-width",
+    "16",
+    "--width",
+    "16",
+    "--rollouts",
+    "40",
+    "--fit-steps",
+    "5",
+    "--first-fit-steps",
+    "10",
+    "--batch",
+    "16",
+    "--evaluate-every",
+    "60",
+    "--episodes",
+    "1",
+]
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ READINGS = {
     "theory/improvement_printed": r"as printed: $\epsilon_k - \epsilon_\alpha$",
     "theory/improvement": r"corrected: $\epsilon_k - 2\epsilon_\alpha$",
 }
+LINES = ("-", (0, (4, 1.5)), ":")  # two curves of one shape are seen both
 ESTIMATE = r"estimated: $\epsilon_k - \epsilon_\alpha$"
 
 
@@ -40,7 +41,7 @@ def draw_residual(
             runs = [run for method in methods if method.env == env for run in method.runs]
             readings = [readings_of(run, lipschitz) for run in runs]
             for number, label in enumerate(dict.fromkeys(label for own in readings for label in own)):
-                _draw(panel, [own[label] for own in readings if label in own], label, COLOURS[number])
+                _draw(panel, [own[label] for own in readings if label in own], label, COLOURS[number], LINES[number])
             panel.axhline(0, color="0.3", ls="--", lw=0.9)
             panel.set_title(f"{env} ({len(runs)} seed{'s' * (len(runs) > 1)})")
             panel.set_xlabel("env steps")
@@ -58,13 +59,14 @@ def readings_of(run: Run, lipschitz: float) -> dict[str, Curve]:
     return logged or {ESTIMATE: _estimated(run, lipschitz)}
 
 
-def _draw(panel: Any, curves: Sequence[Curve], label: str, colour: str) -> None:
+def _draw(panel: Any, curves: Sequence[Curve], label: str, colour: str, line: Any) -> None:
     largest = max(float(np.abs(values).max()) for _, values in curves) or 1.0
     for steps, values in curves:
         panel.plot(steps, values / largest, color=colour, lw=0.5, alpha=0.5)
     shared, mean = _mean(curves)
     above = np.mean([np.mean(values > 0) for _, values in curves])
-    panel.plot(shared, mean / largest, color=colour, label=f"{label}; 1 = {largest:.3g}; above 0: {above:.0%}")
+    size = f"{largest:,.0f}" if largest >= 100 else f"{largest:.3g}"
+    panel.plot(shared, mean / largest, color=colour, ls=line, label=f"{label}; 1 = {size}; above 0: {above:.0%}")
 
 
 def _estimated(run: Run, lipschitz: float) -> Curve:

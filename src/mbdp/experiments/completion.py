@@ -29,10 +29,10 @@ def complete(commands: Mapping[str, tuple[str, str]]) -> None:
 
 
 def _add_completers(parser: argparse.ArgumentParser) -> None:
-    from argcomplete.completers import ChoicesCompleter, DirectoriesCompleter
+    from argcomplete.completers import DirectoriesCompleter
 
     for action in parser._actions:
         if action.dest == "env":
-            action.completer = ChoicesCompleter(IDS)  # type: ignore[attr-defined]
+            action.completer = lambda **_: IDS  # type: ignore[attr-defined]
         elif action.dest in FOLDERS:
             action.completer = DirectoriesCompleter()  # type: ignore[attr-defined]

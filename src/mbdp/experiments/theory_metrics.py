@@ -27,6 +27,7 @@ from mbdp.types import Termination, Transition
 STATES = 512  # observed states that the Lipschitz constant is estimated from
 RETURNS = 8  # imagined returns of each start of an evaluation
 HORIZON = 200  # imagined steps, after which the critics say the rest
+Three = tuple[jax.Array, jax.Array, jax.Array]
 
 
 def theory_metrics(agent: MBDP, result: Evaluation, latest: Mapping[str, Any]) -> dict[str, float]:
@@ -44,8 +45,10 @@ def theory_metrics(agent: MBDP, result: Evaluation, latest: Mapping[str, Any]) -
     printed = constants | {"r_max": float(np.abs(rewards).max())}  # the proof takes R_max for a bound of |r|
     constants["r_min"] = float(rewards.min())
     batch, unit = observed(agent), np.asarray(agent.learner.model.scaling.target_std)[:-1]
-    values = [np.asarray(_values(agent.learner.agent, x)) for x in (batch.observation, batch.next_observation)]
-    lipschitz = lipschitz_constant(batch, *values, unit)
+    value, value_after = (
+        np.asarray(_values(agent.learner.agent, x)) for x in (batch.observation, batch.next_observation)
+    )
+    lipschitz = lipschitz_constant(batch, value, value_after, unit)
     all_of_them = bias[np.isfinite(bias)]
     bound = theory.discrepancy_bound(bias, beta=config.beta, lipschitz=lipschitz, **constants)
     bound_printed = theory.printed_discrepancy_bound(all_of_them, beta=config.beta, lipschitz=lipschitz, **printed)
@@ -119,14 +122,14 @@ def _imagine(
     agent: sac.Agent,
     model: Ensemble,
     starts: jax.Array,
-    chance: tuple[jax.Array, jax.Array, jax.Array],
+    chance: Three,
     gamma: float,
     *,
     termination: Termination | None,
 ) -> jax.Array:
     """The discounted return of every row; in each step, an order deals the rows to the members."""
 
-    def step(carry: tuple[jax.Array, ...], drawn: tuple[jax.Array, ...]) -> tuple[tuple[jax.Array, ...], None]:
+    def step(carry: Three, drawn: Three) -> tuple[Three, None]:
         observation, total, weight = carry
         order, noise, key_end = drawn
         action = _act(agent, observation)
