@@ -19,7 +19,7 @@ from mbdp.analysis.runs import Run
 from mbdp.theory import discrepancy_bound, update_residual
 from mbdp.types import BadInput
 
-Curve = tuple[np.ndarray, np.ndarray]  # env steps, values
+StepsAndValues = tuple[np.ndarray, np.ndarray]  # env steps, values
 READINGS = {
     "theory/improvement_printed": r"as printed: $\epsilon_k - \epsilon_\alpha$",
     "theory/improvement": r"corrected: $\epsilon_k - 2\epsilon_\alpha$",
@@ -52,14 +52,14 @@ def draw_residual(
         return save(figure, folder, name)
 
 
-def readings_of(run: Run, lipschitz: float) -> dict[str, Curve]:
+def readings_of(run: Run, lipschitz: float) -> dict[str, StepsAndValues]:
     """The promised gain over env steps by what it is called, logged or else estimated with a value this smooth."""
     logged = {label: run.series(metric) for metric, label in READINGS.items()}
     logged = {label: curve for label, curve in logged.items() if len(curve[0])}
     return logged or {ESTIMATE: _estimated(run, lipschitz)}
 
 
-def _draw(panel: Any, curves: Sequence[Curve], label: str, colour: str, line: Any) -> None:
+def _draw(panel: Any, curves: Sequence[StepsAndValues], label: str, colour: str, line: Any) -> None:
     largest = max(float(np.abs(values).max()) for _, values in curves) or 1.0
     for steps, values in curves:
         panel.plot(steps, values / largest, color=colour, lw=0.5, alpha=0.5)
@@ -69,7 +69,7 @@ def _draw(panel: Any, curves: Sequence[Curve], label: str, colour: str, line: An
     panel.plot(shared, mean / largest, color=colour, ls=line, label=f"{label}; 1 = {size}; above 0: {above:.0%}")
 
 
-def _estimated(run: Run, lipschitz: float) -> Curve:
+def _estimated(run: Run, lipschitz: float) -> StepsAndValues:
     found = [(line["step"], _estimate(run, line, lipschitz)) for line in run.lines if "eval/mean_discounted" in line]
     pairs = [(step, value) for step, value in found if np.isfinite(value)]
     if not pairs:
@@ -99,7 +99,7 @@ def _latest_bias(run: Run, step: int) -> np.ndarray:
     return np.array([value for value in members if value is not None], float)
 
 
-def _mean(curves: Sequence[Curve]) -> Curve:
+def _mean(curves: Sequence[StepsAndValues]) -> StepsAndValues:
     last = min(steps[-1] for steps, _ in curves)
     shared = min((steps[steps <= last] for steps, _ in curves), key=len)
     return shared, np.mean([np.interp(shared, steps, values) for steps, values in curves], axis=0)

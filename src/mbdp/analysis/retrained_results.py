@@ -11,7 +11,6 @@ from mbdp.analysis.runs import Run
 from mbdp.types import BadInput
 
 PROTOCOL = "retrained"
-World = dict[str, float]
 
 
 def retrained_results(runs: Sequence[Run]) -> tuple[list[Robustness], list[str]]:
@@ -23,7 +22,7 @@ def retrained_results(runs: Sequence[Run]) -> tuple[list[Robustness], list[str]]
     return [result for result, _ in found], [note for _, notes in found for note in notes]
 
 
-def world_of(run: Run) -> World:
+def world_of(run: Run) -> dict[str, float]:
     """The coefficients of the world that a run was trained in."""
     text = str(run.settings.get("perturb", "nominal"))
     try:
