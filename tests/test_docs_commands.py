@@ -12,7 +12,7 @@ from mbdp.experiments.cli import main
 from tests.faults.runs import OPTIONS
 from tests.test_docs import ROOT, commands_in, python_blocks
 
-READ = ("README.md", "docs/index.md", "docs/tutorial.md", "docs/guide.md", "docs/robustness.md", "docs/reports.md")
+READ = ["README.md", *(f"docs/{name}.md" for name in ("index", "tutorial", "guide", "robustness", "reports", "theory"))]
 TINY = {
     "train": [*OPTIONS, "--steps", "60"],
     "resume": ["--steps", "70", "--quiet"],
@@ -41,9 +41,9 @@ def tiny(line: list[str]) -> list[str]:
 
 def place_of(line: list[str]) -> Path:
     """The run directory that a `train` will make."""
-    algo = line[line.index("--algo") + 1] if "--algo" in line else "mbdp"
-    seed = line[line.index("--seed") + 1] if "--seed" in line else "0"
-    return Path("runs") / algo / f"{line[1]}_{seed}"
+    said = dict(zip(line, line[1:], strict=False))
+    name = f"{line[1]}_{said.get('--seed', '0')}"
+    return Path(said.get("--out", "runs"), said.get("--algo", "mbdp"), name)
 
 
 def test_commands_of_readme_and_docs_run(tmp_path, monkeypatch, capsys):

@@ -61,8 +61,11 @@ def test_the_residual_is_the_slack_of_the_bound(whole):
         assert line["theory/v_real"] == line["eval/mean_discounted"]
 
 
-@pytest.mark.parametrize("options", [("--algo", "mbpo"), ("--algo", "steve")], ids=lambda options: options[1])
-def test_a_method_whose_bias_is_no_distance_or_that_has_no_dropout_has_no_theory(tmp_path, options):
+UNDISCOUNTED = ("--discount", "1", "--expansion", "0", "--group", "state")
+
+
+@pytest.mark.parametrize("options", [("--algo", "mbpo"), ("--algo", "steve"), UNDISCOUNTED], ids=lambda one: one[1])
+def test_a_run_that_the_bounds_do_not_speak_about_has_no_theory(tmp_path, options):
     assert logged(train(tmp_path, *options)) == []
 
 

@@ -37,7 +37,7 @@ def theory_metrics(agent: MBDP, result: Evaluation, latest: Mapping[str, Any]) -
     """
     bias = np.array([latest.get(f"model/bias_{i}", np.nan) for i in range(agent.config.members)], float)
     kept = agent.learner.kept
-    if agent.algo not in FAMILY or agent.config.bias != "distance" or not len(kept) or np.isnan(bias[kept]).any():
+    if not _applies(agent) or not len(kept) or np.isnan(bias[kept]).any():
         return {}
     began = time.perf_counter()
     config, gamma, rewards = agent.config, agent.discount, np.asarray(_all(agent).reward, float)
@@ -74,6 +74,11 @@ def theory_metrics(agent: MBDP, result: Evaluation, latest: Mapping[str, Any]) -
         "theory/improvement_printed": theory.printed_improvement(residual_printed, eps_printed),
         "time/theory": time.perf_counter() - began,
     }
+
+
+def _applies(agent: MBDP) -> bool:
+    """Whether the bounds speak about this system: its members imagine, their bias is a distance, values are finite."""
+    return agent.algo in FAMILY and agent.config.bias == "distance" and agent.discount < 1
 
 
 def observed(agent: MBDP) -> Transition:
