@@ -1,6 +1,7 @@
 """The command lines of README and docs, carried out in the order in which a reader types them, at a tiny size."""
 
 import glob
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def tiny(line: list[str]) -> list[str]:
 
 def place_of(line: list[str]) -> Path:
     """The run directory that a `train` will make."""
-    said = dict(zip(line, line[1:], strict=False))
+    said = dict(itertools.pairwise(line))
     name = f"{line[1]}_{said.get('--seed', '0')}"
     return Path(said.get("--out", "runs"), said.get("--algo", "mbdp"), name)
 
