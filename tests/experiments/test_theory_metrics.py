@@ -1,5 +1,7 @@
 """`theory/*` of a run: what it says follows from Section 3.3, and learning is the same without it."""
 
+import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from mbdp import theory
 from mbdp.api import MBDP
 from mbdp.envs.toy import POINT_MASS
 from mbdp.experiments import run, theory_metrics
+from mbdp.experiments.evaluate import Evaluation
 from mbdp.experiments.theory_metrics import imagined_returns, lipschitz_constant
 from mbdp.types import Transition
 from tests.conftest import TINY
@@ -93,3 +96,15 @@ def test_imagined_returns_repeat_and_drop_to_a_lower_mean():
     assert returns.shape == (3, theory_metrics.RETURNS)
     assert np.array_equal(returns, imagined_returns(agent, starts))
     assert all(theory.v_alpha(own, 0.2) < own.mean() for own in returns)
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf])
+def test_critics_that_have_exploded_make_no_bound_and_no_error(broken):
+    agent = MBDP(POINT_MASS, **{**TINY, **TRAINING_ROLLOUTS, "samples_per_state": 4}, seed=0)
+    agent.learn(60)
+    critic = jax.tree.map(lambda x: x * broken, agent.learner.agent.critic)
+    agent.learner.agent = eqx.tree_at(lambda own: own.critic, agent.learner.agent, critic)
+    starts = np.zeros((2, agent.world.spec.observation_size), np.float32)
+    result = Evaluation(np.ones(2), np.ones(2, int), starts, np.ones(2))
+    said = theory_metrics.theory_metrics(agent, result, {f"model/bias_{i}": 0.1 for i in range(4)})
+    assert not np.isfinite(said["theory/bound"])

@@ -30,6 +30,7 @@ HORIZON = 200  # imagined steps, after which the critics say the rest
 Three = tuple[jax.Array, jax.Array, jax.Array]
 
 
+@np.errstate(invalid="ignore", over="ignore")  # critics that have exploded make NaN, which is logged as null
 def theory_metrics(agent: MBDP, result: Evaluation, latest: Mapping[str, Any]) -> dict[str, float]:
     """Both discrepancy bounds and what they are made of; nothing where no member's bias is a distance of states.
 
