@@ -24,7 +24,7 @@ from tests.faults.runs import remains
 
 from mbdp.experiments.record import versions
 from mbdp.experiments.sweep.spec import PlannedRun, read_spec
-from mbdp.experiments.sweep.state import in_use, is_finished
+from mbdp.experiments.sweep.state import ATTEMPTS, in_use, is_finished
 from mbdp.parallel import cores
 
 SEEDS = 5
@@ -47,7 +47,7 @@ def main() -> None:
         result = torture(Path(folder), args.runs, args.workers, random.Random(args.seed))
     result |= {"workers": args.workers, "seed": args.seed, "versions": versions()}
     args.out.write_text(json.dumps(result, indent=1) + "\n")
-    sound = not result["unfinished"] and not result["done_twice"] and result["all_equal"]
+    sound = result["kills"] > 0 and not result["unfinished"] and not result["done_twice"] and result["all_equal"]
     print(f"{result['kills']} kills, {result['runs']} runs; all ended, none twice, all equal: {sound}; {args.out}")
     sys.exit(not sound)
 
@@ -91,10 +91,13 @@ def _killed(run: PlannedRun, rng: random.Random) -> bool:
     learning = (run.folder / "metrics.jsonl").exists()
     if not in_use(run.folder) or rng.random() > (LATE if learning else EARLY):
         return False
-    process = (run.folder / ".lock").read_text()
-    if not process:  # it has the lock, and is about to write its id
+    lives = attempts(run.folder) if (run.folder / ATTEMPTS).exists() else []
+    if not lives:  # it has the lock, and is about to say who it is
         return False
-    os.kill(int(process), signal.SIGKILL)
+    try:
+        os.kill(lives[-1]["pid"], signal.SIGKILL)
+    except ProcessLookupError:  # it has just ended, or the next one has not said yet who it is
+        return False
     return True
 
 
