@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-peers test-ray test-browser test-video docs bench bench-learning torture torture-sweep evidence evidence-figures check format clean
+.PHONY: setup demo test test-peers test-ray test-browser test-video test-wheel docs bench bench-learning torture torture-sweep evidence evidence-figures check format clean
 
 setup: .venv/installed
 
@@ -38,8 +38,8 @@ test-peers: .venv-peers/installed
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-peers.txt --no-deps mbrl
 	touch $@
 
-# The report in a real browser: Debian's Chromium, which is installed if it is missing and we may.
-test-browser: .venv/browser
+# The report and the documentation in a real browser: Debian's Chromium, which is installed if it is missing and we may.
+test-browser: .venv/browser docs
 	command -v chromedriver > /dev/null || { test "$$(id -u)" = 0 && apt-get update -qq && \
 	  apt-get install -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core > /dev/null; } || \
 	  { echo "make test-browser needs Chromium: apt-get install chromium chromium-driver"; exit 1; }
@@ -80,6 +80,10 @@ docs: .venv-docs/installed
 	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-docs.txt mkdocs-material 'mkdocstrings[python]'
 	touch $@
+
+# The wheel in an empty environment, away from the clone.
+test-wheel: setup
+	$(BIN)/python -m pytest tests/wheel
 
 # Speed against the peers, and what a run costs where no torch is installed, which tensorboardX would import: about half
 # an hour on two cores with nothing else to do.

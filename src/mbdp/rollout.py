@@ -147,7 +147,7 @@ def _imagine_rows(
     if plan.member_per == "step":
         normal = predict_with_one_member(model, flat, action, key=key_one)
     else:
-        normal = _predict_with_a_member_per_row(model, flat, action, noise.order)
+        normal = predict_with_a_member_per_row(model, flat, action, noise.order)
     drawn = noise.of_model.reshape(normal.mean.shape)
     following, reward, bounded = sample(normal, model.scaling, flat, noise=drawn)
     reward = reward if plan.reward is None else plan.reward(flat, action, following)
@@ -193,7 +193,7 @@ def predict_with_one_member(model: Ensemble, observation: jax.Array, action: jax
     return predict(member, model.scaling, observation, action)
 
 
-def _predict_with_a_member_per_row(
+def predict_with_a_member_per_row(
     model: Ensemble, observation: jax.Array, action: jax.Array, order: jax.Array
 ) -> Normal:
     """MBPO's choice: a member for each row; the rows come in a random order, and each member takes an equal share."""

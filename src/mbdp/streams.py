@@ -20,6 +20,7 @@ Purpose = Literal[
     "minibatch",  # rows that updates use
     "update",  # noise of the policy and the model within updates
     "predict",  # stochastic actions that a caller asks for
+    "theory",  # states and imagined returns behind `theory/*`, which learning never sees
 ]
 _NUMBER = {purpose: number for number, purpose in enumerate(get_args(Purpose))}
 

@@ -17,13 +17,14 @@ def make_run(
     seconds: float = 10.0,
     bias: Sequence[Sequence[float]] = (),
     extra: dict[str, Any] | None = None,
+    world: dict[str, float] | None = None,
     **settings: Any,
 ) -> Path:
     """A run directory named ENV_SEED, evaluated every `every` env steps, with a refit for each row of `bias`."""
     env, _, seed = folder.name.rpartition("_")
     folder.mkdir(parents=True)
     planned = {"steps": every * len(returns), "alpha": 0.2, "beta": 0.2, "discount": 0.99} | settings
-    config = {"env": env, "algo": algo, "seed": int(seed), "settings": planned}
+    config = {"env": env, "algo": algo, "seed": int(seed), "settings": planned} | ({"perturb": world} if world else {})
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "versions.json").write_text(json.dumps({"mbdp": "0.1.0", "jax": "0.10.2"}))
     lines: list[dict[str, Any]] = [

@@ -8,7 +8,7 @@ import pytest
 from mbdp.analysis.figure_ablation import draw_ablation, robustness_scores
 from mbdp.analysis.figure_curves import draw_learning_curves
 from mbdp.analysis.figure_heatmaps import draw_heatmaps
-from mbdp.analysis.figure_residual import draw_residual, residual_of
+from mbdp.analysis.figure_residual import draw_residual, readings_of
 from mbdp.analysis.published import read_published
 from mbdp.analysis.robustness_results import find_robustness, read_robustness
 from mbdp.analysis.run_groups import group_runs
@@ -99,10 +99,10 @@ def test_a_seed_without_robustness_result_is_named(tmp_path):
         draw_ablation(methods, [result], tmp_path)
 
 
-def test_the_residual_is_drawn_from_what_the_theory_logged(tmp_path):
-    extra = {"theory/residual": 5.0, "theory/eps_alpha": 2.0}
+def test_the_residual_is_drawn_from_what_the_theory_logged_as_printed_and_as_corrected(tmp_path):
+    extra = {"theory/improvement_printed": 3.0, "theory/improvement": 5.0}
     run = read_run(make_run(tmp_path / "runs" / "Hopper-v5_0", [1.0, 2.0], extra=extra))
-    assert residual_of(run, 1.0)[1].tolist() == [3.0, 3.0]
+    assert [values.tolist() for _, values in readings_of(run, 1.0).values()] == [[3.0, 3.0], [5.0, 5.0]]
     assert are_figures(draw_residual(methods_in(tmp_path / "runs"), tmp_path))
 
 
@@ -111,15 +111,15 @@ def test_the_residual_is_estimated_where_nothing_was_logged(tmp_path):
     folder = make_run(
         tmp_path / "Hopper-v5_0", [1.0, 2.0], extra=extra, bias=[[0.1, 0.3, 0.5]], beta=0.34, discount=0.5
     )
-    steps, values = residual_of(read_run(folder), lipschitz=4.0)
+    ((steps, values),) = readings_of(read_run(folder), lipschitz=4.0).values()
     # V - V_alpha + gamma L / (1 - gamma) times the bias of the two members that are kept, from the first fit on.
     assert steps.tolist() == [2_000]
     assert values == pytest.approx([10 - 12 + 4 * np.mean([0.1, 0.3])])
 
 
 def test_a_run_that_cannot_give_a_residual_is_named(tmp_path):
-    with pytest.raises(BadInput, match=r"Hopper-v5_0: its metrics have neither theory/residual"):
-        residual_of(read_run(make_run(tmp_path / "Hopper-v5_0", [1.0])), 1.0)
+    with pytest.raises(BadInput, match=r"Hopper-v5_0: its metrics have neither theory/improvement"):
+        readings_of(read_run(make_run(tmp_path / "Hopper-v5_0", [1.0])), 1.0)
 
 
 def test_a_forged_table_of_a_robustness_result_is_refused(tmp_path):

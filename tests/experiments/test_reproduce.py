@@ -21,7 +21,7 @@ def sweeps(monkeypatch):
     def train(spec, out, workers):
         asked.append((spec.name, out))
         for seed in range(2):
-            extra = {"theory/residual": 5.0, "theory/eps_alpha": 2.0}
+            extra = {"theory/improvement": 5.0, "theory/improvement_printed": 2.0}
             make_run(out / "mbdp" / f"Hopper-v5_{seed}", [1.0, 2.0 + seed], extra=extra)
 
     monkeypatch.setattr(reproduce_command, "train", train)
@@ -56,6 +56,17 @@ def test_policies_are_tried_in_perturbed_worlds_under_their_methods_name(tmp_pat
     ((name, first, _, *options),) = calls
     assert (name, first) == ("robustness", f"mbdp={tmp_path / 'runs' / 'mbdp' / 'Hopper-v5_0'}")
     assert options[:6] == ["--env", "Hopper-v5", "--grid", "0.5:1.5:3", "--episodes", "1"]
+
+
+def test_policies_that_were_trained_in_each_world_are_drawn_without_trying_them_elsewhere(tmp_path):
+    for mass in (0.8, 1.2):
+        for friction in (0.8, 1.2):
+            world = {"mass": mass, "friction": friction}
+            make_run(tmp_path / "runs" / f"{mass}_{friction}" / "Hopper-v5_0", [mass, friction], world=world)
+    arguments = ["--reading", "retrained", "--from", str(tmp_path / "runs"), "--out", str(tmp_path)]
+    assert main(["reproduce", "heatmaps", *arguments]) == 0
+    assert (tmp_path / "heatmaps_retrained.pdf").exists()
+    assert not (tmp_path / "robustness").exists()
 
 
 def test_the_cost_of_a_long_figure_is_said_before_it_starts(tmp_path, monkeypatch, capsys):
@@ -93,7 +104,7 @@ def test_the_error_of_a_sweep_becomes_ours(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("figure", FIGURES)
+@pytest.mark.parametrize("figure", [*FIGURES, "heatmaps_retrained"])
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_figure_has_a_spec_for_every_scale(figure, scale):
     content = tomllib.loads(spec_of(figure, scale).read_text())
@@ -106,6 +117,7 @@ def test_every_figure_has_a_spec_for_every_scale(figure, scale):
     ("arguments", "message"),
     [
         (["curve"], "argument FIGURE: invalid choice: 'curve'"),
+        (["curves", "--reading", "retrained"], "--reading is of heatmaps"),
         (["curves", "--workers", "0"], "--workers must be at least 1"),
         (["curves", "--from", "nowhere"], "nowhere: there is no such folder"),
         (["curves", "--published", "nowhere.csv"], "nowhere.csv: no table of published returns"),

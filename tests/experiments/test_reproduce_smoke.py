@@ -15,4 +15,8 @@ def test_every_figure_is_made_from_the_runs_to_the_pdf(tmp_path, capfd):
         assert (out / f"{figure}.pdf").read_bytes().startswith(b"%PDF")
         assert (out / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
         assert (out / "evaluations.csv").read_text().count("\n") == 1 + sum(len(run.steps) for run in runs)
+    arguments = ["--reading", "retrained", "--out", str(tmp_path / "retrained"), "--workers", "1"]
+    assert main(["reproduce", "heatmaps", *arguments]) == 0
+    assert len(find_runs([tmp_path / "retrained" / "runs"])[0]) == 8
+    assert (tmp_path / "retrained" / "heatmaps_retrained.png").read_bytes().startswith(b"\x89PNG")
     assert "core-hours" not in capfd.readouterr().out  # of a few steps there is nothing to announce

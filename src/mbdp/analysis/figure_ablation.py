@@ -46,7 +46,8 @@ def draw_ablation(
                     for method, run in here
                 ]
                 _draw_boxes(panel, values, setting, fixed, COLOURS[setting == "beta"])
-                panel.set_title(f"{kind}, {'beta' if setting == 'alpha' else 'alpha'} = {fixed:g}")
+                reading = "zero-shot " if kind == "robustness" else ""
+                panel.set_title(f"{reading}{kind}, {'beta' if setting == 'alpha' else 'alpha'} = {fixed:g}")
                 panel.set_xlabel(setting)
             for pair in (row[:2], row[-2:]):  # what is measured in the same way is seen on the same scale
                 low, high = min(p.get_ylim()[0] for p in pair), max(p.get_ylim()[1] for p in pair)

@@ -14,11 +14,15 @@ from mbdp.analysis.robustness_results import Robustness
 from mbdp.types import BadInput
 
 COLOURS = "viridis"
+READINGS = {
+    "zero-shot": "zero-shot: trained in the nominal world (framed), tried in all",
+    "retrained": "retrained: a policy for each world, trained and tried in it",
+}
 ARMS = ("no-dropout", "alpha-only", "beta-only", "mbdp")  # the paper's order
 
 
 def draw_heatmaps(results: Sequence[Robustness], folder: Path, *, name: str = "heatmaps") -> list[Path]:
-    """A row per task, a column per arm; all arms of a task share one colour scale."""
+    """A row per task, a column per arm; all arms of a task share one colour scale. The title says which reading."""
     for result in results:
         if len(result.axes) != 2:
             raise BadInput(f"{result.folder}: a heat map needs a grid of two axes; it has {', '.join(result.axes)}")
@@ -28,7 +32,10 @@ def draw_heatmaps(results: Sequence[Robustness], folder: Path, *, name: str = "h
     )
     with style():
         width = min(1.55, (PAGE - 1.1) / len(arms))
-        figure = Figure(figsize=(width * len(arms) + 1.1, (width + 0.35) * len(results) + 0.3), layout="constrained")
+        figure = Figure(figsize=(width * len(arms) + 1.1, (width + 0.35) * len(results) + 0.5), layout="constrained")
+        figure.suptitle(
+            "; ".join(dict.fromkeys(READINGS.get(one.protocol, one.protocol) for one in results)), fontsize=8
+        )
         panels = figure.subplots(len(results), len(arms), squeeze=False)
         for row, result in zip(panels, results, strict=True):
             means = {arm: array.mean(axis=(0, -1)) for arm, array in result.returns.items()}
@@ -58,7 +65,7 @@ def _draw_map(panel: Any, array: np.ndarray, result: Robustness, scale: Normaliz
     for side in panel.spines.values():
         side.set_visible(False)
     where = [np.flatnonzero(np.isclose(values, result.neutral[n])) for n, values in result.axes.items()]
-    if all(len(found) for found in where):  # the world that the policies were trained in
+    if all(len(found) for found in where):  # the nominal world
         row, column = (int(found[0]) for found in where)
         panel.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, ec="crimson", lw=1.2))
     return image

@@ -1,4 +1,5 @@
 """The command line `mbdp`: one sub-command per module, errors as one line."""
+# PYTHON_ARGCOMPLETE_OK
 
 import argparse
 import difflib
@@ -44,6 +45,8 @@ class OneLineParser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 2 after bad input, 130 after Ctrl-C, 143 after SIGTERM."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what could follow
+        importlib.import_module("mbdp.experiments.completion").complete(COMMANDS)
     try:
         _run(arguments)
     except BadInput as error:

@@ -8,9 +8,10 @@ from pathlib import Path
 from mbdp.analysis import tables
 from mbdp.analysis.figure_ablation import draw_ablation
 from mbdp.analysis.figure_curves import draw_learning_curves
-from mbdp.analysis.figure_heatmaps import draw_heatmaps
+from mbdp.analysis.figure_heatmaps import READINGS, draw_heatmaps
 from mbdp.analysis.figure_residual import draw_residual
 from mbdp.analysis.published import read_published
+from mbdp.analysis.retrained_results import retrained_results
 from mbdp.analysis.robustness_results import Robustness, find_robustness
 from mbdp.analysis.run_groups import RunGroup, group_runs
 from mbdp.analysis.runs import find_runs
@@ -31,9 +32,11 @@ EXAMPLES = """\
 examples:
   mbdp reproduce curves                                 minutes: tiny runs, to see that everything works
   mbdp reproduce ablation --scale laptop                a day or two on one core
+  mbdp reproduce heatmaps --reading retrained           a policy trained anew in each world
   mbdp reproduce curves --from results/hopper_systems   a figure of runs that are there already
 
-specs/FIGURE_SCALE.toml says which runs a figure needs; after Ctrl-C or a crash the same command goes on with them.
+specs/FIGURE_SCALE.toml, or specs/heatmaps_retrained_SCALE.toml, says which runs a figure needs. After Ctrl-C or a crash
+the same command goes on with them.
 """
 
 
@@ -56,29 +59,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--band", choices=("sd", "interval"), default="sd", help="mean and sd, or IQM and 95 %% interval"
     )
     curves.add_argument("--smooth", type=int, default=0, metavar="N", help="env steps to average over (default: 0)")
+    heatmaps = parser.add_argument_group("of heatmaps")
+    heatmaps.add_argument(
+        "--reading",
+        choices=READINGS,
+        default="zero-shot",
+        help="of Section 4.2: policies tried in worlds they never saw, or trained anew in each (default: zero-shot)",
+    )
     residual = parser.add_argument_group("of residual")
     residual.add_argument(
-        "--lipschitz", type=float, default=1.0, metavar="L", help="constant of the value function (default: 1)"
+        "--lipschitz",
+        type=float,
+        default=1.0,
+        metavar="L",
+        help="constant of the value function, for runs that did not log theory/* (default: 1)",
     )
 
 
 def run(args: argparse.Namespace) -> None:
     if args.workers < 1 or args.smooth < 0 or not args.lipschitz >= 0:
         raise BadInput("--workers must be at least 1, --smooth and --lipschitz at least 0")
+    retrained = args.reading == "retrained"
+    if retrained and args.figure != "heatmaps":
+        raise BadInput(f"--reading is of heatmaps; {args.figure} has one reading")
     published = read_published(args.published, args.methods) if args.published else []
-    out = args.out or Path("runs/reproduce") / f"{args.figure}_{args.scale}"
+    name = "heatmaps_retrained" if retrained else args.figure
+    out = args.out or Path("runs/reproduce") / f"{name}_{args.scale}"
     if not args.runs:
-        spec = spec_of(args.figure, args.scale)
+        spec = spec_of(name, args.scale)
         if args.scale != "smoke":
             announce(spec, out / "runs", args.workers)
         train(spec, out / "runs", args.workers)
     folders = args.runs or [str(out / "runs")]
     methods = _methods(folders)
-    robustness = _robustness(args, methods, folders, out) if args.figure in USUAL_GRID else []
+    if retrained:
+        robustness = _retrained(methods)
+    else:
+        robustness = _robustness(args, methods, folders, out) if args.figure in USUAL_GRID else []
     if args.figure == "curves":
         files = draw_learning_curves(methods, out, published=published, band=args.band, window=args.smooth)
     elif args.figure == "heatmaps":
-        files = draw_heatmaps(robustness, out)
+        files = draw_heatmaps(robustness, out, name=name)
     elif args.figure == "ablation":
         files = draw_ablation(methods, robustness, out)
     else:
@@ -123,6 +144,14 @@ def _methods(folders: Sequence[str]) -> list[RunGroup]:
     if not runs:
         raise BadInput(f"no run directory in {', '.join(folders)}")
     return group_runs(runs)
+
+
+def _retrained(methods: Sequence[RunGroup]) -> list[Robustness]:
+    """The grid of worlds that the runs were trained in."""
+    results, notes = retrained_results([run for method in methods for run in method.runs])
+    for note in notes:
+        print(note)
+    return results
 
 
 def _robustness(

@@ -14,6 +14,7 @@ from mbdp.experiments.alarms import Alarms
 from mbdp.experiments.display import Display
 from mbdp.experiments.evaluate import evaluate
 from mbdp.experiments.record import Record
+from mbdp.experiments.theory_metrics import theory_metrics
 from mbdp.experiments.training_world import NOMINAL_WORLD, TrainingWorld, make_world
 from mbdp.interruption import Interrupted
 from mbdp.types import BadInput, Broken
@@ -108,13 +109,17 @@ class _Run:
 
     def checkpoint(self) -> None:
         """Save everything as it is now."""
-        words = {"schedule": self.schedule, "episodes": list(self.display.episodes), "training": self._training()}
+        newest = self._training() | self._latest("model/bias_")  # the next evaluation may come before the next fit
+        words = {"schedule": self.schedule, "episodes": list(self.display.episodes), "training": newest}
         self.record.checkpoint(self.agent, words | self.world.words())
         self.saved_at = time.monotonic()
 
     def _training(self) -> dict[str, float]:
         """What the newest updates, which may be some env steps ago, say of themselves."""
-        return {name: float(x) for name, x in self.display.latest.items() if name.startswith("train/")}
+        return self._latest("train/")
+
+    def _latest(self, beginning: str) -> dict[str, float]:
+        return {name: float(x) for name, x in self.display.latest.items() if name.startswith(beginning)}
 
     def _evaluate(self, progress: Progress) -> None:
         try:
@@ -126,7 +131,8 @@ class _Run:
         believed = {"eval/expected_discounted": self.agent.value(result.starts).mean()}
         gathered = self.display.averages() | {"rollout/faults": self.agent.world.faults}
         gathered |= {name: x for name, x in progress.metrics.items() if name == "data/step"}
-        self.record.evaluation(progress.step, result, believed | self._training() | gathered)
+        guaranteed = theory_metrics(self.agent, result, self.display.latest)
+        self.record.evaluation(progress.step, result, believed | guaranteed | self._training() | gathered)
         self._warn(progress)
 
     def _warn(self, progress: Progress) -> None:
