@@ -66,9 +66,9 @@ def test_a_function_that_cannot_be_used_is_refused_at_once(function, named):
 
 def test_actions_come_in_the_environments_units():
     agent = MBDP("Pendulum-v1", reward=lambda s, a, t: a[..., 0], **SETTINGS)
-    inner = agent._functions()["reward"]
+    inner = agent.functions()["reward"]
     np.testing.assert_allclose(inner(None, jnp.array([[-1.0], [0.5]]), None), [-2.0, 1.0])
-    assert agent._functions()["reward"] == inner  # so that nothing is compiled twice
+    assert agent.functions()["reward"] == inner  # so that nothing is compiled twice
 
 
 @pytest.mark.parametrize("algo", ["steve", "slbo", "sac"])

@@ -79,7 +79,7 @@ class MBDP:
         learner = self.learner
         most = len(learner.d_env) + until - learner.step - learner.acted  # rows at the end, those of data included
         learner.d_env = learner.d_env.resized(max(until, most, learner.d_env.capacity))
-        return self.method.loop(learner, self.world, self.config, seed=self.seed, **self._functions())
+        return self.method.loop(learner, self.world, self.config, seed=self.seed, **self.functions())
 
     def warm_start(self, data: Source) -> list[str]:
         """Put transitions that were gathered before into `d_env`; learning begins with them, before any env step.
@@ -222,11 +222,11 @@ class MBDP:
             raise BadInput(f"{self.algo} learns the reward by itself; reward= is for mbdp, mbpo and their relatives")
         if self.reward is not None and not self.config.imagines:
             raise BadInput(f"{self.algo} imagines nothing, so there is no use for reward=")
-        for name, function in self._functions().items():
+        for name, function in self.functions().items():
             if function is not None:
                 check_function(name, function, self.world.spec)
 
-    def _functions(self) -> dict[str, Any]:
+    def functions(self) -> dict[str, Any]:
         """The user's functions as functions of actions in [-1, 1], and a task's own rule, which is one already."""
         low, high = self.world.low, self.world.high
         rule, known = self.termination, [task.termination for task in TASKS.values()]

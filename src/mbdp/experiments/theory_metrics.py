@@ -22,7 +22,7 @@ from mbdp.presets import FAMILY
 from mbdp.replay import unpack
 from mbdp.rollout import ends, predict_with_a_member_per_row
 from mbdp.streams import generator, key
-from mbdp.types import Termination, Transition
+from mbdp.types import Reward, Termination, Transition
 
 STATES = 512  # observed states that the Lipschitz constant is estimated from
 RETURNS = 8  # imagined returns of each start of an evaluation
@@ -113,7 +113,7 @@ def imagined_returns(agent: MBDP, starts: np.ndarray) -> np.ndarray:
         jax.random.split(key(agent.seed, "theory", agent.learner.step, part=2), HORIZON),
     )
     model, gamma = agent.learner.model[agent.learner.kept], agent.discount
-    total = _imagine(agent.learner.agent, model, observation, chance, gamma, termination=agent.termination)
+    total = _imagine(agent.learner.agent, model, observation, chance, gamma, **agent.functions())
     return np.asarray(total, float).reshape(len(starts), RETURNS)
 
 
@@ -123,7 +123,7 @@ def _values(agent: sac.Agent, observation: jax.Array) -> jax.Array:
     return algorithm.value(agent, observation, _act(agent, observation))
 
 
-@partial(jax.jit, static_argnames="termination")
+@partial(jax.jit, static_argnames=("termination", "reward"))
 def _imagine(
     agent: sac.Agent,
     model: Ensemble,
@@ -132,6 +132,7 @@ def _imagine(
     gamma: float,
     *,
     termination: Termination | None,
+    reward: Reward | None = None,
 ) -> jax.Array:
     """The discounted return of every row; in each step, an order deals the rows to the members."""
 
@@ -140,9 +141,10 @@ def _imagine(
         order, noise, key_end = drawn
         action = _act(agent, observation)
         normal = predict_with_a_member_per_row(model, observation, action, order)
-        following, reward, _ = sample(normal, model.scaling, observation, noise=noise)
+        following, gained, _ = sample(normal, model.scaling, observation, noise=noise)
+        gained = gained if reward is None else reward(observation, action, following)
         ended = ends(termination, observation, action, following, normal.terminated_logit, key=key_end)
-        return (following, total + weight * reward, jnp.where(ended, 0.0, gamma * weight)), None
+        return (following, total + weight * gained, jnp.where(ended, 0.0, gamma * weight)), None
 
     rows = len(starts)
     (last, total, weight), _ = jax.lax.scan(step, (starts, jnp.zeros(rows), jnp.ones(rows)), chance)
