@@ -14,7 +14,12 @@ from mbdp.analysis.published import read_published
 ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "results/screening"
 STEPS = (5_000, 10_000, 20_000, 30_000, 50_000)
-FOLDERS = {"default": "default", "four_siblings": "4 siblings", "two_updates": "2 updates per env step"}
+FOLDERS = {
+    "default": "default",
+    "four_siblings": "4 siblings",
+    "two_updates": "2 updates per env step",
+    "no_bootstrap": "no bootstraps",
+}
 RIVALS = ("DHMBPO", "MACURA", "MBPO (as in MACURA)")
 
 
