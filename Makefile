@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-peers test-ray test-browser test-video test-wheel docs bench bench-learning torture torture-sweep evidence evidence-figures check format clean
+.PHONY: setup demo test test-docs test-peers test-ray test-browser test-video test-wheel docs bench bench-learning torture torture-sweep evidence evidence-figures check format clean
 
 setup: .venv/installed
 
@@ -69,6 +69,10 @@ test-ray: .venv-ray/installed
 	test -x .venv-ray/bin/python || $(PYTHON) -m venv .venv-ray
 	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --constraint constraints-ray.txt --editable '.[dev,ray]'
 	touch $@
+
+# The commands of README and docs, carried out one after the other as a reader would: some minutes.
+test-docs: setup
+	$(BIN)/python -m pytest tests/documents
 
 # The documentation as a site, site/index.html: in an environment of its own, and a warning is an error.
 # The variable silences the notice about the end of life of Material for MkDocs in May 2027.

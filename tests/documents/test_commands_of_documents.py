@@ -26,6 +26,7 @@ TINY = {
 ELSEWHERE = {
     r"\.zip|\.onnx": "tests/peers",
     r"--ray": "tests/ray",
+    r"--video|^watch": "tests/video",
     r"reproduce (?!.*--from)": "tests/experiments/test_reproduce_smoke.py",
 }
 
