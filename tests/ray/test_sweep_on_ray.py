@@ -9,8 +9,8 @@ import pytest
 from ray.cluster_utils import Cluster
 
 from mbdp.experiments.cli import main
-from mbdp.experiments.sweep.state import is_finished
-from tests.experiments.sweeps import attempts, start_sweep, wait_until_learning, write_spec
+from mbdp.experiments.sweep.state import ATTEMPTS, is_finished
+from tests.experiments.sweeps import attempts, start_sweep, wait_until, wait_until_learning, write_spec
 from tests.faults.runs import remains
 
 SEEDS = range(4)
@@ -18,6 +18,10 @@ SEEDS = range(4)
 
 def runs_in(folder: Path) -> list[Path]:
     return [folder / "runs" / "mbdp" / f"mbdp-PointMass-v0_{seed}" for seed in SEEDS]
+
+
+def under_way(folder: Path) -> list[Path]:
+    return [run for run in runs_in(folder) if (run / ATTEMPTS).exists() and not is_finished(run)]
 
 
 def spec_in(folder: Path) -> Path:
@@ -46,6 +50,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_sweep_that_loses_a_node_ends_like_one_on_this_machine(cluster, local, tmp_path):
     with start_sweep(spec_in(tmp_path), "--ray", cluster.address) as sweep:
         wait_until_learning(runs_in(tmp_path)[0])
+        wait_until(lambda: len(under_way(tmp_path)) == 2)  # so whichever node goes, it has a run
         node = next(iter(cluster.worker_nodes))
         cluster.remove_node(node, allow_graceful=False)
         time.sleep(1)
