@@ -10,8 +10,9 @@ from ray.cluster_utils import Cluster
 
 from mbdp.experiments.cli import main
 from mbdp.experiments.sweep.state import ATTEMPTS, is_finished
-from tests.experiments.sweeps import attempts, start_sweep, wait_until, wait_until_learning, write_spec
+from tests.experiments.sweeps import attempts, start_sweep, wait_until_learning, write_spec
 from tests.faults.runs import remains
+from tests.faults.test_signals import wait_until
 
 SEEDS = range(4)
 
