@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.learning_table import write_table
+
 from mbdp.analysis.figure_ablation import draw_ablation
 from mbdp.analysis.figure_curves import draw_learning_curves
 from mbdp.analysis.learning import final_return
@@ -51,6 +53,7 @@ def main() -> int:
     codes = [] if args.only_draw else train_all(args.workers)
     collect(runs, results)
     draw(results, ROOT / "results" / "published_returns.csv")
+    write_table(ROOT)
     return next((code for code in codes if code), 0)
 
 

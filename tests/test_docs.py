@@ -22,7 +22,7 @@ from tests.conftest import tiny_expanding
 ROOT = Path(__file__).parent.parent
 CODE = " ".join(" ".join(file.read_text().split()) for file in sorted((ROOT / "src").rglob("*.py"))).replace("( ", "(")
 HEADER = re.compile(r"^\| (equation|Algorithm 1) \|.*\n\|[-|]+\n((?:\|.*\n)+)", re.MULTILINE)
-FENCE = re.compile(r"^(<!-- illustrative: .+ -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^(<!-- illustrative: [^\n]+ -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 

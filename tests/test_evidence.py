@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import evidence
+from benchmarks.learning_table import beside_published
 
 from mbdp.experiments.sweep.spec import read_spec
 from mbdp.experiments.sweep.state import is_finished
@@ -123,6 +124,7 @@ def test_a_sweep_is_carried_out_and_its_runs_are_kept(tmp_path, monkeypatch):
     write_spec(folder, "[grid]\nseed = [0]", out=str(out)).rename(folder / "arms.toml")
     (tmp_path / "results").mkdir()
     shutil.copy(PUBLISHED, tmp_path / "results")
+    (tmp_path / "README.md").write_text("<!-- published -->\n<!-- /published -->\n")
     monkeypatch.setattr(evidence, "ROOT", tmp_path)
     monkeypatch.setattr(evidence, "SWEEPS", ("arms",))
     monkeypatch.setattr("sys.argv", ["evidence"])
@@ -130,3 +132,12 @@ def test_a_sweep_is_carried_out_and_its_runs_are_kept(tmp_path, monkeypatch):
     kept = tmp_path / "results/evidence/arms/mbdp/mbdp-PointMass-v0_0"
     assert {file.name for file in kept.iterdir()} == set(evidence.KEPT) - {"error.txt"}
     assert (tmp_path / "results/evidence/arms.png").exists()
+    assert "| task | env steps | ours |" in (tmp_path / "README.md").read_text()
+
+
+def test_the_table_of_the_readme_has_the_mean_of_the_last_tenth_over_the_seeds_that_came_so_far(tmp_path):
+    for seed, returns in enumerate(([1.0] * 9 + [100.0], [1.0] * 9 + [300.0] + [5.0] * 10)):
+        make_run(tmp_path / "mbdp" / f"Hopper-v5_{seed}", returns)
+    first, second = (line.split(" | ") for line in beside_published([tmp_path / "mbdp"], PUBLISHED).splitlines()[2:])
+    assert first[:4] == ["| Hopper-v5", "10,000", "200", "2"]
+    assert second[:5] == ["| Hopper-v5", "20,000", "5", "1", "2,101"]

@@ -1,5 +1,6 @@
 """Algorithm 1 of the paper as one generator: it yields after every env step, and whoever iterates it does the rest."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -89,7 +90,9 @@ def mbdp(
         outcome = None
         if not learner.acted:
             # Take an action in environment using policy pi_theta; add samples to D_env.
-            outcome = act(learner, world, None if past_warm_up < 0 else sac.explore, seed=seed)
+            outcome = act(
+                learner, world, None if past_warm_up < 0 else sac.explore, seed=seed, cut_at=config.cut_at(learner.step)
+            )
             if config.fits_at(past_warm_up):
                 yield Progress(learner.step + 1, outcome, Metrics(), settled=False)
                 continue
@@ -123,14 +126,16 @@ def _learn(
     return metrics
 
 
-def act(learner: Learner, world: World, explore: Explore | None, *, seed: int) -> Outcome:
+def act(learner: Learner, world: World, explore: Explore | None, *, seed: int, cut_at: float = math.inf) -> Outcome:
     """One env step as the policy explores, or at random, and what it brought added to D_env."""
     rng = generator(seed, "action", learner.step)
-    if explore is None:
-        action = rng.uniform(-1, 1, world.spec.action_size)
-    else:
-        action = explore(learner.agent.actor, world.observation, rng=rng)
-    outcome = world.step(action)
+
+    def choose(observation: np.ndarray) -> np.ndarray:  # of one environment, or a row for each
+        if explore is None:
+            return rng.uniform(-1, 1, (*observation.shape[:-1], world.spec.action_size))
+        return explore(learner.agent.actor, observation, rng=rng)
+
+    outcome = world.take(choose, cut_at=cut_at)
     learner.d_env.add(outcome.rows)
     learner.acted = True
     return outcome

@@ -13,14 +13,14 @@ import numpy as np
 
 from mbdp.algorithm import Progress
 from mbdp.callbacks import Callback, as_callback, wants_more
-from mbdp.envs.interact import World
-from mbdp.envs.spaces import adaptation_of, adapted, flat_rows, without_adaptation
-from mbdp.envs.tasks import TASKS, make, registered, task_of
+from mbdp.envs.spaces import adaptation_of, flat_rows, without_adaptation
+from mbdp.envs.tasks import TASKS, EnvMaker, registered, task_of
+from mbdp.envs.vectorised import VectorWorld, made_of, new_world
 from mbdp.methods import METHODS, Method
 from mbdp.policies.policy import Policy
 from mbdp.presets import PREFERENCES
 from mbdp.replay import unpack
-from mbdp.storage.checkpoint import load_learner, read_about, save_checkpoint
+from mbdp.storage.checkpoint import load_learner, load_world, read_about, save_checkpoint
 from mbdp.storage.datasets import Source, read_data
 from mbdp.streams import generator
 from mbdp.termination import known_rule
@@ -33,16 +33,17 @@ MOST_DATA_STEPS = 20_000  # of learning from data, unless more are asked for
 class MBDP:
     """An agent that learns in an environment: `MBDP("Hopper-v5", alpha=0.2, beta=0.2).learn(120_000)`.
 
-    `env` is an id or any Gymnasium environment with Box spaces. `termination` is "known" for the rule of a task that
-    the library knows (learned, if it knows none or the environment is a modified one), "learned", or a function
-    (observation, action, next observation) -> bool on JAX arrays, actions in the environment's units. `reward` is such
-    a function -> float, used instead of the learned reward. Every field of the system's configuration
-    (`mbdp.config.Config`) can be given by name; the rest follows `algo` and `preset_name`.
+    `env` is an id, any Gymnasium environment with Box spaces, or a class or function that makes one. Several `envs`
+    step at once, each in a process of its own. `termination` is "known" for the rule of a task that the library knows
+    (learned, if it knows none or the environment is a modified one), "learned", or a function (observation, action,
+    next observation) -> bool on JAX arrays, actions in the environment's units. `reward` is such a function -> float,
+    used instead of the learned reward. Every field of the system's configuration (`mbdp.config.Config`) can be given by
+    name; the rest follows `algo` and `preset_name`.
     """
 
     def __init__(
         self,
-        env: str | gymnasium.Env,
+        env: str | gymnasium.Env | EnvMaker,
         *,
         algo: str = "mbdp",
         preset_name: str = "default",
@@ -50,18 +51,21 @@ class MBDP:
         termination: Termination | Literal["known", "learned"] = "known",
         reward: Reward | None = None,
         seed: int = 0,
+        envs: int = 1,
         **settings: Any,
     ):
-        self.env_id = env if isinstance(env, str) else _id_of(env)
+        made, maker = made_of(env)
+        self.env_id = env if isinstance(env, str) else _id_of(made)
         self.algo = one_of("algo", algo, METHODS)
         advice = PREFERENCES[one_of("prefer", prefer, PREFERENCES)] if prefer else {}
         self.config = _with(algo, METHODS[algo].preset(algo, self.env_id, preset_name), advice | settings)
         self.seed = check_seed(seed)
-        made = make(env) if isinstance(env, str) else adapted(env)
         for sentence in adaptation_of(made):
             warnings.warn(f"{self.env_id or type(made.unwrapped).__name__}: {sentence}", stacklevel=2)
         self.termination = _rule(made, termination)
-        self.world = World(made, seed)
+        if envs != 1 and algo == "slbo":
+            raise BadInput("slbo fits its model to steps that follow each other in one env: envs must be 1")
+        self.world = new_world(made, maker, seed, envs)
         self.reward = reward
         self._check_functions()
         self.learner = self.method.create(self.config, self.world.spec, seed=seed)
@@ -186,7 +190,7 @@ class MBDP:
     def load(
         cls,
         path: str | os.PathLike[str],
-        env: gymnasium.Env | None = None,
+        env: gymnasium.Env | EnvMaker | None = None,
         termination: Termination | None = None,
         reward: Reward | None = None,
     ) -> "MBDP":
@@ -194,10 +198,10 @@ class MBDP:
         about = read_about(Path(path))
         if env is None and (not about["env"] or ":" in about["env"]):
             raise BadInput(f"{path}: the agent was trained in an environment of its own; pass it as env=")
-        env = adapted(env) if env else make(registered(about["env"], path))
+        made, maker = made_of(registered(about["env"], path) if env is None else env)
         agent = cls.__new__(cls)
         agent.env_id, agent.algo, agent.config, agent.seed = (about[k] for k in ("env", "algo", "config", "seed"))
-        agent.termination = termination or (known_rule(env) if about["known_termination"] else None)
+        agent.termination = termination or (known_rule(made) if about["known_termination"] else None)
         if about["known_termination"] and agent.termination is None:
             raise BadInput(f"{path}: the agent was trained with a termination rule; pass it as termination=")
         if (reward is not None) != bool(about.get("known_reward")):
@@ -205,16 +209,30 @@ class MBDP:
             raise BadInput(f"{path}: the agent was trained {what}")
         agent.reward, agent.data = reward, str(about.get("data", ""))
         agent.learner = load_learner(Path(path), about)
-        agent.world = World(env, agent.seed)
+        agent.world = new_world(made, maker, agent.seed, about["world"].get("envs", 1))
         if agent.world.spec != agent.learner.d_env.spec:
             raise BadInput(
                 f"{path}: trained with {agent.learner.d_env.spec}, but the environment has {agent.world.spec}"
             )
         agent._check_functions()
-        episode = unpack(agent.learner.d_env.newest(about["world"]["episode_length"]), agent.world.spec)
-        last = np.asarray(episode.next_observation)[-1] if len(episode.reward) else None
-        agent.continued_exactly = agent.world.return_to(about["world"], np.asarray(episode.action), last)
+        agent.continued_exactly = agent._return_to(about["world"], load_world(Path(path), about), path)
         return agent
+
+    def _return_to(self, bookmark: dict[str, int], arrays: dict[str, np.ndarray], source: object) -> bool:
+        """Bring the world back to where it was; False if it did not repeat itself."""
+        if isinstance(self.world, VectorWorld):
+            try:
+                return self.world.restore(arrays)
+            except BadInput as error:
+                self.world.close()
+                raise BadInput(f"{source}: {error}") from None
+        episode = unpack(self.learner.d_env.newest(bookmark["episode_length"]), self.world.spec)
+        last = np.asarray(episode.next_observation)[-1] if len(episode.reward) else None
+        return self.world.return_to(bookmark, np.asarray(episode.action), last)
+
+    def close(self) -> None:
+        """End the processes that the environments run in, if there are any; learning again would start them again."""
+        self.world.close()
 
     def _check_functions(self) -> None:
         """Refuse a termination rule or a reward that cannot be used."""

@@ -19,6 +19,7 @@ from mbdp.plans import (
 )
 from mbdp.types import BadInput, Reward, Spec, Termination
 
+CUT_SHARE = 50  # episodes are not cut where they are shorter than this part of all env steps so far
 SMALLEST_BLOCK = 1_000  # rows; in smaller blocks calling costs more than computing
 
 
@@ -102,7 +103,12 @@ class Config(Common):
     group: Group = option("returns", "samples that rollout dropout compares; 'returns' needs expansion above 0")
     samples_per_state: int = option(2, "rollouts per start state, or returns per (s, a); not used with group 'members'")
     expansion: int = option(3, "length H of the training rollout; 0 trains SAC on single imagined steps")
-    random_steps: int = option(1_000, "env steps with random actions before training starts; none with --data")
+    random_steps: int = option(
+        1_000, "env steps with random actions before training starts (long tasks: up to 2,500); none with --data"
+    )
+    cut_episodes: int = option(
+        200, "steps after which training cuts an episode, or 1/50 of all env steps so far if that is more; 0 = never"
+    )
     data_steps: int = option(
         0, "learning from --data before the first env step, counted in env steps; 0 = one per row, 20,000 at most"
     )
@@ -152,7 +158,7 @@ class Config(Common):
     temperature: float = option(0.1, "initial entropy temperature")
     discount: float = redefault(Common, "discount", 0.995)
     average_over: int = option(
-        500, "env steps (a tenth of all at most) over which the evaluated policy's weights are averaged; 1 = newest"
+        2_000, "env steps (a tenth of all at most) over which the evaluated policy's weights are averaged; 1 = newest"
     )
 
     def __post_init__(self) -> None:
@@ -209,6 +215,10 @@ class Config(Common):
     def warm_up(self) -> int:
         """Env steps with random actions: a policy that has learned from data needs none."""
         return 0 if self.data_steps else self.random_steps
+
+    def cut_at(self, step: int) -> float:
+        """Steps after which an episode is cut that goes on after so many env steps in all."""
+        return max(self.cut_episodes, step // CUT_SHARE) if self.cut_episodes else math.inf
 
     def fits_at(self, past_warm_up: int) -> bool:
         """Whether the ensemble is fitted so many env steps after the random ones."""
@@ -350,7 +360,7 @@ _BY_NAME: dict[str, Rule] = {
     **dict.fromkeys(("real_ratio", "discount", "trace"), (lambda x: 0 <= x <= 1, "a number in [0, 1]")),
     "last_discount": (_fraction, "a number in [0, 1)"),
     **dict.fromkeys(
-        ("steps", "data_steps", "fit_steps", "longest_epoch", "most_fit_steps", "expansion"),
+        ("steps", "data_steps", "cut_episodes", "fit_steps", "longest_epoch", "most_fit_steps", "expansion"),
         (lambda x: isinstance(x, int) and x >= 0, "a whole number, at least 0"),
     ),
     "tau": (lambda x: 0 < x <= 1, "a number in (0, 1]"),

@@ -20,6 +20,7 @@ PREFERENCES: dict[str, dict[str, float]] = {
 # SAC on d_model, as MBPO has it: what every system without a training rollout starts from.
 WITHOUT_EXPANSION: dict[str, Any] = {
     "expansion": 0,
+    "cut_episodes": 0,
     "group": "members",
     "samples_per_state": 10,
     "members": 7,
@@ -27,6 +28,7 @@ WITHOUT_EXPANSION: dict[str, Any] = {
     "model_noise": "input",
     "model_layer_norm": False,
     "fit_steps": 100,
+    "random_steps": 1_000,
     "first_fit_steps": 1_000,
     "rollouts": 30_000,
     "imagined_per_drawn": 1.0,
@@ -40,6 +42,7 @@ WITHOUT_EXPANSION: dict[str, Any] = {
     "tau": 0.005,
     "temperature": 1.0,
     "discount": 0.99,
+    "average_over": 500,
 }
 
 MBPO: dict[str, Any] = {
@@ -80,7 +83,8 @@ PAPER: dict[str, Any] = {
 
 def preset(algo: str, env_id: str, name: str = "default") -> Config:
     """The settings of a method for an environment."""
-    config = replace(Config(), steps=task_of(env_id).steps)
+    steps = task_of(env_id).steps
+    config = replace(Config(), steps=steps, random_steps=_random_steps(steps))
     if name == "paper" or algo in ("mbpo", "sac"):
         config = _without_expansion(config, env_id, name)
     config = replace(config, **FAMILY[algo])
@@ -99,6 +103,11 @@ def _without_expansion(config: Config, env_id: str, name: str) -> Config:
         of_critics, of_actor = task.updates
         config = replace(config, updates_per_step=of_critics, actor_every=of_critics // of_actor)
     return config
+
+
+def _random_steps(steps: int) -> int:
+    """A fortieth of a task's env steps, within limits: with too few, HalfCheetah may learn to run on its back."""
+    return min(2_500, max(1_000, steps // 40))
 
 
 def at_most_a_quarter(published: int, steps: int) -> int:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import numpy as np
 
 from mbdp.types import Spec, Transition
@@ -52,7 +51,9 @@ class Replay:
 
 def pack(transition: Transition) -> Any:
     """A transition as rows: observation, action, reward, next observation, terminated."""
-    xp = np if isinstance(transition.observation, np.ndarray) else jax.numpy
+    xp: Any = np
+    if not isinstance(transition.observation, np.ndarray):
+        import jax.numpy as xp  # here, because processes that run a simulator need no JAX
     columns = [xp.asarray(x)[..., None] if i in (2, 4) else x for i, x in enumerate(transition)]
     return xp.concatenate(columns, axis=-1, dtype=np.float32)
 

@@ -1,10 +1,12 @@
 """Every source of chance in a run, one per purpose: no other module turns the run's seed into a generator or a key."""
 
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+
+# JAX is imported for its keys only: processes that run a simulator need none.
+if TYPE_CHECKING:
+    import jax
 
 Purpose = Literal[
     "agent",  # initial weights of policy and values
@@ -31,7 +33,9 @@ def generator(seed: int, purpose: Purpose, step: int = 0, part: int = 0) -> np.r
     return np.random.default_rng([seed, _NUMBER[purpose], step, part])
 
 
-def key(seed: int, purpose: Purpose, step: int = 0, part: int = 0) -> jax.Array:
+def key(seed: int, purpose: Purpose, step: int = 0, part: int = 0) -> "jax.Array":
     """A JAX key from the same stream."""
+    import jax
+
     bits = generator(seed, purpose, step, part).integers(2**32, size=2, dtype=np.uint32)
-    return jax.random.wrap_key_data(jnp.asarray(bits))
+    return jax.random.wrap_key_data(jax.numpy.asarray(bits))

@@ -50,6 +50,15 @@ def test_a_time_limit_is_not_a_termination():
     assert unpack(outcomes[-1].rows, world.spec).terminated.tolist() == [0.0]
 
 
+def test_an_episode_that_is_cut_is_not_a_termination_and_a_new_one_begins():
+    world = World(make(POINT_MASS), 0)
+    outcomes = [world.step(np.zeros(1), cut_at=20) for _ in range(40)]
+    assert [i for i, one in enumerate(outcomes) if one.episode_length] == [19, 39]
+    assert unpack(outcomes[19].rows, world.spec).terminated.tolist() == [0.0]
+    following = np.asarray(unpack(outcomes[19].rows, world.spec).next_observation)
+    assert not np.array_equal(following, np.asarray(unpack(outcomes[20].rows, world.spec).observation))
+
+
 def test_a_termination_is_stored_and_a_new_episode_begins():
     world = World(make("Hopper-v5"), 0)
     rows = unpack(walk(world, 200), world.spec)

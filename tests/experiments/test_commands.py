@@ -13,12 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mbdp.api import MBDP
 from mbdp.baselines import slbo_config, steve_config
 from mbdp.config import Config
 from mbdp.envs.toy import POINT_MASS
 from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.cli import COMMANDS, main
 from mbdp.policies.policy import load_policy
+from mbdp.types import BadInput
 from tests.conftest import TINY
 
 QUICK = [part for name, value in TINY.items() for part in ("--" + name.replace("_", "-"), str(value))]
@@ -201,3 +203,18 @@ def test_an_interrupted_run_ends_with_130_and_a_checkpoint(tmp_path):
         assert "Traceback" not in child.stderr.read()
     assert checkpoints_of(log.parent)[-1].name > "step_000000040.mbdp"
     assert load_policy(log.parent).env == POINT_MASS
+
+
+def test_a_run_folder_in_the_place_of_a_checkpoint_is_refused_with_the_name_of_its_newest(run):
+    with pytest.raises(BadInput, match=r"a folder, not a checkpoint; pass .*step_000000100\.mbdp"):
+        MBDP.load(run)
+
+
+def test_a_way_of_drawing_that_mujoco_does_not_know_is_refused_in_one_line():
+    arguments = [sys.executable, "-m", "mbdp", "train", "Hopper-v5", "--steps", "1"]
+    environment = os.environ | {"MUJOCO_GL": "nonsense"}
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "mbdp: invalid value for environment variable MUJOCO_GL: nonsense; unset it, or set it to egl, osmesa or glfw"
+    ]

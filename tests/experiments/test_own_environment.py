@@ -74,6 +74,10 @@ def test_it_is_trained_with_a_note_on_what_was_flattened(folder, trained):
     assert all("model/termination_recall" in line for line in fits)
 
 
+def test_the_next_command_that_is_proposed_names_the_module(trained):
+    assert trained.stdout.rstrip().endswith(f"next: mbdp evaluate runs/mbdp/{ENV}_0 --env {ENV}")
+
+
 def test_it_is_evaluated_if_the_user_names_the_module_again(folder, trained):
     run = f"runs/mbdp/{ENV}_0"
     refused = mbdp(folder, "evaluate", run, "--episodes", "2")

@@ -112,6 +112,7 @@ def test_the_default_grid_is_the_papers(tmp_path, capsys):
         (["--mass", "0.5:1.5:0"], "LO:HI:N"),
         (["--mass", "0.5:1.5:1000000000"], "LO:HI:N"),
         (["--mass", "heavy"], "LO:HI:N"),
+        (["--grid", "gear=1,2"], "write --axis gear=1,2"),
         (["--mass", ""], "LO:HI:N"),
         (["--mass", "1,1"], "same value twice"),
         (["--mass", "1:2:9999", "--friction", "1:2:9999"], "more than 100000 worlds"),

@@ -44,6 +44,14 @@ def test_a_checkpoint_from_before_expansion_goes_on_as_it_was(tmp_path):
     assert agent.learn(20).learner.step == about["step"] + 20
 
 
+def test_a_checkpoint_from_before_episodes_were_cut_cuts_none(file):
+    with safetensors.safe_open(file, framework="numpy") as opened:
+        settings = json.loads(opened.metadata()["mbdp"])["config"]
+    assert settings.pop("cut_episodes") > 0
+    forge(file, config=settings)
+    assert MBDP.load(file).config.cut_episodes == 0
+
+
 def header(file: Path) -> dict:
     size = struct.unpack("<Q", file.read_bytes()[:8])[0]
     return json.loads(file.read_bytes()[8 : 8 + size])

@@ -58,6 +58,14 @@ def test_a_simulator_is_brought_back_in_the_middle_of_an_episode(tmp_path, monke
     assert remains(run) == remains(whole)
 
 
+def test_an_episode_that_training_cuts_is_cut_at_the_same_step(tmp_path, monkeypatch):
+    options = ("--cut-episodes", "7")
+    whole = train(tmp_path / "whole", *options)
+    run = start_and_die(monkeypatch, tmp_path / "cut", 88, [73], options=options)
+    assert main(["resume", str(run)]) == 0
+    assert remains(run) == remains(whole)
+
+
 def test_an_environment_of_ones_own_is_brought_back(tmp_path, monkeypatch, own_id):
     whole = train(tmp_path / "whole", env=own_id(PointMass))
     run = start_and_die(monkeypatch, tmp_path / "cut", 88, [73], env="Own-v0")

@@ -109,6 +109,7 @@ def _read_ours(folder: Path, label: str) -> Run:
         drawn = ", ".join(f"{axis} {low:g} to {high:g}" for axis, (low, high) in config.get("randomise", {}).items())
         # Another world is another method.
         settings = dict(config["settings"]) | {"perturb": world or "nominal", "randomise": drawn or "nothing"}
+        settings["envs"] = int(config.get("envs", 1))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise BadInput("config.json: it needs algo, env, seed and settings, as `mbdp train` writes them") from None
     lines, notes = _read_lines(folder / "metrics.jsonl")

@@ -1,6 +1,7 @@
 """Acting in the real environment, one step at a time, in a way that can be repeated."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -30,10 +31,15 @@ class Outcome(NamedTuple):
 
 
 class World:
-    """One environment being acted in; episode k starts from a seed derived from (seed, k), so any can be repeated."""
+    """One environment being acted in; episode k starts from a seed derived from (seed, k), so any can be repeated.
 
-    def __init__(self, env: gymnasium.Env, seed: int):
-        self.env, self.seed = env, seed
+    `lane` is its place among several environments of one run.
+    """
+
+    envs = 1  # that are stepped at once
+
+    def __init__(self, env: gymnasium.Env, seed: int, lane: int | None = None):
+        self.env, self.seed, self.lane = env, seed, lane
         self.spec = spec_of(env)
         self.name = env.spec.id if env.spec else type(env.unwrapped).__name__
         assert isinstance(env.action_space, gymnasium.spaces.Box)
@@ -44,8 +50,15 @@ class World:
         self.episode = -1
         self.observation = self._begin()
 
-    def step(self, action: np.ndarray) -> Outcome:
-        """Take an action in [-1, 1]; a step that went wrong ends the episode and brings no row."""
+    def take(self, choose: Callable[[np.ndarray], np.ndarray], *, cut_at: float = math.inf) -> Outcome:
+        """One env step with the action that is chosen for the observation."""
+        return self.step(choose(self.observation), cut_at=cut_at)
+
+    def step(self, action: np.ndarray, *, cut_at: float = math.inf) -> Outcome:
+        """Take an action in [-1, 1]; a step that went wrong ends the episode and brings no row.
+
+        An episode that is `cut_at` steps long is left, as at a time limit.
+        """
         self.steps += 1
         if not np.isfinite(action).all():
             return self._fault("was to take an action of NaN or infinity")
@@ -66,6 +79,7 @@ class World:
         self.episode_length += 1
         action = np.asarray(action, np.float32)
         row = pack(Transition(before, action, reward, following, np.float32(terminated)))
+        truncated = truncated or self.episode_length >= cut_at
         if terminated or truncated or self.episode_length >= FAR:
             self.faults_in_a_row = 0
         if not (terminated or truncated):
@@ -110,10 +124,17 @@ class World:
         self.observation = self._begin()
         return False
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a checkpoint must hold besides the bookmark: nothing, because `d_env` has the actions."""
+        return {}
+
+    def close(self) -> None:
+        """End the processes that belong to this world: none."""
+
     def _begin(self) -> np.ndarray:
         self.episode += 1
         self.episode_return, self.episode_length = 0.0, 0
-        seed = int(generator(self.seed, "episode", self.episode).integers(2**31))
+        seed = int(generator(self.seed, "episode", self.episode, self.lane or 0).integers(2**31))
         try:
             answer = self.env.reset(seed=seed)
         except Exception as error:
@@ -162,7 +183,8 @@ class World:
         return Outcome(np.empty((0, self.spec.row_width), np.float32))
 
     def _where(self) -> str:
-        return f"{self.name} at step {self.steps} (seed {self.seed}, episode {self.episode})"
+        step = f"step {self.steps}" if self.lane is None else f"step {self.steps} of env {self.lane}"
+        return f"{self.name} at {step} (seed {self.seed}, episode {self.episode})"
 
 
 def _spaces(env: gymnasium.Env) -> tuple[gymnasium.Space, gymnasium.Space]:

@@ -52,6 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadInput as error:
         print(f"mbdp: {error}", file=sys.stderr)
         return 2
+    except RuntimeError as error:
+        if "MUJOCO_GL" not in str(error):  # MuJoCo checks it when it is imported
+            raise
+        print(f"mbdp: {error}; unset it, or set it to egl, osmesa or glfw", file=sys.stderr)
+        return 2
     except KeyboardInterrupt as error:
         number, why = error.args or (signal.SIGINT, "")
         print(f"mbdp: interrupted {why}".rstrip(), file=sys.stderr)

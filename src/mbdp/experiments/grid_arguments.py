@@ -85,6 +85,8 @@ def _second_axis(env: "gymnasium.Env", args: argparse.Namespace) -> str:
 
 
 def _values(name: str, text: str, own: OwnAxes) -> tuple[float, ...]:
+    if "=" in text:
+        raise BadInput(f"{text!r} names an axis where only its values belong: write --axis {text}")
     try:
         if ":" in text:
             low, high, count = text.split(":")

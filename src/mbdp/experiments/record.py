@@ -42,6 +42,7 @@ class Record:
         about = {"env": agent.env_id, "algo": agent.algo, "seed": agent.seed, "settings": asdict(agent.config)}
         about |= world
         about |= {"data": agent.data} if agent.data else {}
+        about |= {"envs": agent.world.envs} if agent.world.envs > 1 else {}
         _write_json(folder / "config.json", about)
         if past:
             learned = getattr(agent.config, "data_steps", 0) - agent.learner.data_left

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
 def go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool, track: Sequence[str] = ()) -> None:
     """Take the steps that are left of a run whose folder the caller has locked."""
     from mbdp.experiments.checkpoint_folder import checkpoint_name, newest_of
-    from mbdp.experiments.run import train
+    from mbdp.experiments.run import train, what_next
 
     agent, past, complaints = newest_of(folder, env_id)
     step, until = agent.learner.step, agent.config.steps if steps is None else steps
@@ -62,7 +62,7 @@ def go_on(folder: Path, steps: int | None, env_id: str | None, quiet: bool, trac
     if finished:
         print(f"the run is finished: all {step} steps were done before; --steps N adds more")
     else:
-        print(f"done: policy, metrics and {folder / 'learning_curve.png'}; next: mbdp evaluate {folder}")
+        print(what_next(folder, agent.env_id))
 
 
 def _compare_versions(folder: Path) -> None:

@@ -35,6 +35,12 @@ def new_run_directory(out: Path, algo: str, env_id: str, seed: int) -> Path:
     return folder
 
 
+def what_next(folder: Path, env_id: str) -> str:
+    """What to tell at the end of a run: files never import code, so an id that does is given again."""
+    again = f" --env {env_id}" if ":" in env_id else ""
+    return f"done: policy, metrics and {folder / 'learning_curve.png'}; next: mbdp evaluate {folder}{again}"
+
+
 def train(
     agent: MBDP,
     folder: Path,
@@ -69,6 +75,7 @@ def train(
                 raise
             finally:
                 record.close()
+                agent.close()
         record.draw()
 
 

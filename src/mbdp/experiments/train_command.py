@@ -70,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint-minutes", type=float, default=5.0, metavar="X", help="minutes between two checkpoints (5)"
     )
+    parser.add_argument(
+        "--envs", type=int, default=1, metavar="N", help="environments stepped at once, for slow simulators (1)"
+    )
     add_track(parser)
     add_world(parser)
     for title, config in GROUPS.items():
@@ -137,10 +140,11 @@ def run(args: argparse.Namespace) -> None:
     from mbdp.experiments.compilation_cache import share_compilations
 
     share_compilations()  # before anything is compiled, because JAX looks for a cache only once
-    from mbdp.experiments.run import new_run_directory, train
+    from mbdp.experiments.run import new_run_directory, train, what_next
     from mbdp.storage.files import locked
 
     about = {"algo": args.algo, "preset_name": args.preset, "prefer": args.prefer, "seed": args.seed}
+    about["envs"] = args.envs
     offline = args.data is not None and settings.get("steps") == 0
     settings = {name: value for name, value in settings.items() if name != "steps" or not offline}
     with warnings.catch_warnings():
@@ -162,7 +166,7 @@ def run(args: argparse.Namespace) -> None:
             track=args.track,
             world=world,
         )
-    print(f"done: policy, metrics and {folder / 'learning_curve.png'}; next: mbdp evaluate {folder}", flush=True)
+    print(what_next(folder, agent.env_id), flush=True)
 
 
 def _warm_start(agent: "MBDP", data: str | None, offline: bool) -> list[str]:

@@ -4,6 +4,7 @@ import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,8 @@ def new_agent(env_id: str, world: TrainingWorld, **settings: Any) -> "MBDP":
 
     if world == NOMINAL_WORLD:
         return MBDP(env_id, **settings)
-    agent = MBDP(make_training_world(env_id, world), termination=_rule(env_id, world) or "learned", **settings)
+    maker = partial(make_training_world, env_id, world)
+    agent = MBDP(maker, termination=_rule(env_id, world) or "learned", **settings)
     agent.env_id = env_id  # as it was asked for, with the module that it imports if it does
     return agent
 
@@ -107,11 +109,11 @@ def load_agent(file: Path, env_id: str | None, world: TrainingWorld) -> "MBDP":
     from mbdp.storage.checkpoint import read_about
 
     if world == NOMINAL_WORLD:
-        return MBDP.load(file, env=make_world(env_id, {}) if env_id else None)
+        return MBDP.load(file, env=partial(make_world, env_id, {}) if env_id else None)
     about = read_about(file)
     known = env_id or registered(about["env"], file)
     rule = _rule(known, world) if about["known_termination"] else None
-    return MBDP.load(file, env=make_training_world(known, world), termination=rule)
+    return MBDP.load(file, env=partial(make_training_world, known, world), termination=rule)
 
 
 def world_of(run: Path) -> TrainingWorld:

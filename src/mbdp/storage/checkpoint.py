@@ -28,6 +28,7 @@ SETTINGS_BEFORE_EXPANSION = {
     "expansion": 0,
     "model_noise": "input",
     "model_layer_norm": False,
+    "bootstrap": True,
     "critics": 2,
     "activation": "relu",
     "normalised_inputs": False,
@@ -43,7 +44,7 @@ def save_checkpoint(file: Path, learner: Learner, world: World, config: Common, 
     tensors = {f"{part}{name}": leaf for part in LEARNED for name, leaf in _leaves(getattr(learner, part)).items()}
     buffers: dict[str, Replay] = {name: getattr(learner, name) for name in BUFFERS}
     # Rows stay where they are in the ring: minibatches are drawn by place, so a turned ring would give others.
-    tensors |= {name: buffer.rows[: len(buffer)] for name, buffer in buffers.items()}
+    tensors |= {name: buffer.rows[: len(buffer)] for name, buffer in buffers.items()} | world.arrays()
     arrays = {name: np.asarray(value, order="C") for name, value in tensors.items()}
     about = {
         "format": FORMAT,
@@ -71,6 +72,9 @@ def seal(about: dict[str, Any]) -> dict[str, str]:
 
 def read_about(file: Path) -> dict[str, Any]:
     """The words of a checkpoint: its configuration, step, seed and environment."""
+    if file.is_dir():
+        newest = max((file / "checkpoints").glob("*.mbdp"), default="the file that `save` wrote")
+        raise BadInput(f"{file}: a folder, not a checkpoint; pass {newest}")
     try:
         if (size := file.stat().st_size) > MOST_BYTES:
             raise BadInput(f"{file}: {size} bytes are more than a checkpoint has ({MOST_BYTES})")
@@ -87,6 +91,8 @@ def read_about(file: Path) -> dict[str, Any]:
         kind = METHODS[about["algo"]].config
         if about["format"] == BEFORE_EXPANSION:
             about = _of_today(about, kind)
+        if kind is Config:  # of before this setting: nothing was cut
+            about["config"] = {"cut_episodes": 0} | about["config"]
         if unknown := set(about["config"]) - {one.name for one in fields(kind)}:
             raise BadInput(
                 f"{file}: of another version of mbdp, with a setting {min(unknown)!r:.40} that is unknown here"
@@ -133,6 +139,13 @@ def load_learner(file: Path, about: dict[str, Any]) -> Learner:
     learner.step, learner.acted, learner.rounds = about["step"], bool(about["acted"]), about["rounds"]
     learner.kept, learner.data_left = np.asarray(about["kept"], np.int64), about.get("data_left", 0)
     return learner
+
+
+def load_world(file: Path, about: dict[str, Any]) -> dict[str, np.ndarray]:
+    """What `World.arrays` wrote into a checkpoint."""
+    with safetensors.safe_open(file, framework="numpy") as opened:
+        names = [name for name in opened.keys() if name.startswith("world.")]  # noqa: SIM118 (it is no dict)
+        return {name: _intact(file, name, opened.get_tensor(name), about) for name in names}
 
 
 def _of_today(about: dict[str, Any], kind: type) -> dict[str, Any]:
@@ -188,6 +201,7 @@ def _check(about: dict[str, Any]) -> None:
         "rounds": about["rounds"],
         "data_left": about.get("data_left", 0),
         **{f"world {name}": about["world"][name] for name in BOOKMARK},
+        "envs": about["world"].get("envs", 1),
     }
     for name, words in about["buffers"].items():
         whole |= {f"{name} capacity": words["capacity"], f"{name} cursor": words["cursor"]}
