@@ -15,6 +15,7 @@ from tests.faults.runs import remains
 from tests.faults.test_signals import wait_until
 
 SEEDS = range(4)
+STEPS = 400  # so many that a run lasts far longer than a cluster needs to notice the death of a node
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -26,7 +27,7 @@ def under_way(folder: Path) -> list[Path]:
 
 
 def spec_in(folder: Path) -> Path:
-    return write_spec(folder, f"[grid]\nseed = {list(SEEDS)}")
+    return write_spec(folder, f"[grid]\nseed = {list(SEEDS)}", steps=STEPS)
 
 
 @pytest.fixture
