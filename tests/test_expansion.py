@@ -206,3 +206,8 @@ def test_a_fresh_agent_says_the_middle_of_the_bounds():
     agent = expansion.create(SPEC, Shape(16, 2), key=KEY)
     agent = eqx.tree_at(lambda a: a.bounds, agent, jnp.array([-10.0, 30.0]))
     np.testing.assert_allclose(expansion.value(agent, jnp.ones((3, 1)), jnp.ones((3, 1))), 10.0)
+
+
+def test_the_end_of_an_episode_is_worth_0_whatever_each_step_earns():
+    agent = trained(1, reward=lambda observation, action, following: jnp.full(len(following), 7.0))
+    np.testing.assert_allclose(agent.bounds, [0.0, 14.0], atol=0.3)  # 7 for ever at a discount of 0.5, and the entropy

@@ -139,9 +139,11 @@ def imagine(actor: MLP, model: Ensemble, starts: jax.Array, plan: TrainingRollou
     rewards, log_probabilities, lives, first = [], [], [alive], (observation, observation)
     for h, key_step in enumerate(jax.random.split(key, plan.steps + 1)):
         key_action, key_noise, key_members = jax.random.split(key_step, 3)
-        output = actor(observation)
-        chance = jax.random.normal(key_action, (len(starts) if h == 0 else rows, output.shape[-1] // 2))
-        action, log_probability = squash(output, jnp.tile(chance, (rows // len(chance), 1)))
+        output = actor(observation if h else starts)
+        noise = jax.random.normal(key_action, (len(output), output.shape[-1] // 2))
+        action, log_probability = squash(output, noise)
+        if h == 0:
+            action, log_probability = jnp.tile(action, (plan.siblings, 1)), jnp.tile(log_probability, plan.siblings)
         log_probabilities.append(log_probability)
         first = (observation, action) if h == 0 else first
         if h == plan.steps:
@@ -202,6 +204,10 @@ def _bounded_q(critic: Critics, bounds: jax.Array, observation: jax.Array, actio
 
 
 def _followed(bounds: jax.Array, soft_reward: jax.Array, plan: TrainingRollout) -> jax.Array:
-    """Bounds on returns, as slow as the target critics: quantiles of the soft reward, for ever."""
-    fresh = jnp.quantile(soft_reward, jnp.array(BOUND_QUANTILES)) / (1 - plan.discount)
+    """Bounds on returns, as slow as the target critics: quantiles of the soft reward, for ever, or 0, an episode's end.
+
+    Without the 0, a hopper that earns 1 in every step could never be told that it is about to fall.
+    """
+    low, high = jnp.quantile(soft_reward, jnp.array(BOUND_QUANTILES)) / (1 - plan.discount)
+    fresh = jnp.stack([jnp.minimum(low, 0.0), jnp.maximum(high, 0.0)])
     return jnp.where(bounds[0] == bounds[1], fresh, bounds + plan.tau * (fresh - bounds))
