@@ -1,10 +1,12 @@
 """The project's own experiments: train what is left of them, keep their small files, and draw the figures again.
 
     python -m benchmarks.evidence                 go on with every sweep of specs/evidence, then the two steps below
-    python -m benchmarks.evidence --only-draw     copy runs/evidence to results/evidence, and draw from there
+    python -m benchmarks.evidence --only arms     with one of them
+    python -m benchmarks.evidence --only-draw     try finished policies in perturbed worlds, copy runs/evidence to
+                                                  results/evidence, and draw from there
 
-Figures are drawn from results/evidence alone, so they can be drawn again where nothing was trained. A run that is
-finished there is not trained again, whichever machine it was trained on.
+Figures and tables are drawn from results/evidence alone, so they can be drawn again where nothing was trained. A run
+that is finished there is not trained again, whichever machine it was trained on.
 """
 
 import argparse
@@ -18,11 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.learning_table import write_table
+from benchmarks.verdict_table import write_verdicts
 
 from mbdp.analysis.figure_ablation import draw_ablation
 from mbdp.analysis.figure_curves import draw_learning_curves
+from mbdp.analysis.figure_heatmaps import draw_heatmaps
 from mbdp.analysis.learning import final_return
 from mbdp.analysis.published import read_published
+from mbdp.analysis.robustness_results import INSIDE, robustness_of
 from mbdp.analysis.run_groups import RunGroup, group_runs
 from mbdp.analysis.runs import find_runs
 
@@ -36,7 +41,15 @@ KEPT = (
     "request.json",
     "finished.json",
     "error.txt",
+    f"{INSIDE}/table.json",
+    f"{INSIDE}/episodes.csv",
 )
+# Worlds in which the policies of a sweep are tried, all zero-shot.
+GRIDS = {
+    "arms": ("--grid", "0.5:1.5:11"),
+    "groupings": ("--grid", "0.5:1.5:11"),
+    "ablation": ("--axis", "mass:pole=0.5:1.5:11", "--axis", "gear=0.5:1.5:11"),
+}
 MOST_BYTES = 10**6  # of a file that is kept, but for the metrics of a long run
 OF_THE_MACHINE = ("host", "pid")
 PUBLISHED = ("DHMBPO", "MACURA", "MBPO (authors)", "SAC-SVG", "REDQ", "SAC")
@@ -45,22 +58,25 @@ PUBLISHED = ("DHMBPO", "MACURA", "MBPO (authors)", "SAC-SVG", "REDQ", "SAC")
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, default=1, help="runs at a time, one core each (default: 1)")
+    parser.add_argument("--only", choices=SWEEPS, nargs="+", default=SWEEPS, help="these sweeps (default: all)")
     parser.add_argument("--only-draw", action="store_true", help="train nothing")
     args = parser.parse_args()
     runs, results = ROOT / "runs" / "evidence", ROOT / "results" / "evidence"
     if not args.only_draw:
         restore(results, runs)
-    codes = [] if args.only_draw else train_all(args.workers)
+    codes = [] if args.only_draw else train_all(args.only, args.workers)
+    try_policies(runs)
     collect(runs, results)
     draw(results, ROOT / "results" / "published_returns.csv")
     write_table(ROOT)
+    write_verdicts(ROOT)
     return next((code for code in codes if code), 0)
 
 
-def train_all(workers: int) -> list[int]:
+def train_all(sweeps: Sequence[str], workers: int) -> list[int]:
     """Go on with the sweeps one after the other; a run that failed does not keep the next sweep from starting."""
     codes: list[int] = []
-    for name in SWEEPS:
+    for name in sweeps:
         spec = ROOT / "specs" / "evidence" / f"{name}.toml"
         command = [sys.executable, "-m", "mbdp", "sweep", str(spec), "--workers", str(workers)]
         print(f"{name}: {spec.relative_to(ROOT)}", flush=True)
@@ -81,6 +97,19 @@ def _pass_on(sweep: subprocess.Popen) -> Any:
             sweep.terminate()
 
     return handle
+
+
+def try_policies(runs: Path) -> None:
+    """Try the policy of every finished run in the worlds of its sweep, unless that is done."""
+    for name, grid in GRIDS.items():
+        for finished in sorted((runs / name).rglob("finished.json")):
+            run = finished.parent
+            if (run / "policy.json").exists() and not (run / INSIDE / "table.json").exists():
+                where = run.relative_to(ROOT)
+                command = ["robustness", str(where), *grid, "--episodes", "5", "--workers", "1"]
+                subprocess.run(
+                    [sys.executable, "-m", "mbdp", *command, "--out", str(where / INSIDE)], cwd=ROOT, check=True
+                )
 
 
 def restore(results: Path, runs: Path) -> None:
@@ -104,6 +133,7 @@ def collect(runs: Path, results: Path) -> None:
             (target / name).unlink(missing_ok=True)
             file = source / name
             if file.exists() and (name == "metrics.jsonl" or file.stat().st_size <= MOST_BYTES):
+                (target / name).parent.mkdir(exist_ok=True)
                 (target / name).write_bytes(_published(file))
 
 
@@ -141,8 +171,10 @@ def draw(results: Path, published: Path) -> list[Path]:
     for name, methods in (("arms", arms), ("groupings", groupings)):
         if methods:
             files += draw_learning_curves(methods, results, band="interval", window=3_000, name=name)
+        if tried := robustness_of(methods):
+            files += draw_heatmaps(tried, results, name=f"{name}_heatmaps")
     if ablation:
-        files += draw_ablation(ablation, [], results)
+        files += draw_ablation(ablation, robustness_of(ablation), results)
     print_table([*learning, *arms, *groupings, *ablation])
     for file in files:
         print(file.relative_to(results))

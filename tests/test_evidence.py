@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 from benchmarks import evidence
 from benchmarks.learning_table import beside_published
+from benchmarks.verdict_table import ARMS, verdicts
 
+from mbdp.analysis.robustness_results import robustness_of
+from mbdp.analysis.run_groups import group_runs
+from mbdp.analysis.runs import find_runs
 from mbdp.experiments.sweep.spec import read_spec
 from mbdp.experiments.sweep.state import is_finished
-from tests.analysis.made_up import make_run
+from mbdp.types import BadInput
+from tests.analysis.made_up import make_robustness, make_run
 from tests.experiments.sweeps import write_spec
 
 ROOT = Path(__file__).parents[1]
@@ -125,12 +130,15 @@ def test_a_sweep_is_carried_out_and_its_runs_are_kept(tmp_path, monkeypatch):
     (tmp_path / "results").mkdir()
     shutil.copy(PUBLISHED, tmp_path / "results")
     (tmp_path / "README.md").write_text("<!-- published -->\n<!-- /published -->\n")
+    (tmp_path / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "evidence.md", tmp_path / "docs")
     monkeypatch.setattr(evidence, "ROOT", tmp_path)
     monkeypatch.setattr(evidence, "SWEEPS", ("arms",))
+    monkeypatch.setattr(evidence, "GRIDS", {"arms": ("--axis", "action_noise=0,0.1", "--axis", "action_delay=0,1")})
     monkeypatch.setattr("sys.argv", ["evidence"])
     assert evidence.main() == 0
     kept = tmp_path / "results/evidence/arms/mbdp/mbdp-PointMass-v0_0"
-    assert {file.name for file in kept.iterdir()} == set(evidence.KEPT) - {"error.txt"}
+    assert {file.relative_to(kept).as_posix() for file in kept.rglob("*.*")} == set(evidence.KEPT) - {"error.txt"}
     assert (tmp_path / "results/evidence/arms.png").exists()
     assert "| task | env steps | ours |" in (tmp_path / "README.md").read_text()
 
@@ -141,3 +149,44 @@ def test_the_table_of_the_readme_has_the_mean_of_the_last_tenth_over_the_seeds_t
     first, second = (line.split(" | ") for line in beside_published([tmp_path / "mbdp"], PUBLISHED).splitlines()[2:])
     assert first[:4] == ["| Hopper-v5", "10,000", "200", "2"]
     assert second[:5] == ["| Hopper-v5", "20,000", "5", "1", "2,101"]
+
+
+def arms(folder: Path, **returns: float) -> Path:
+    """Four seeds of each arm, whose returns in the nominal and in perturbed worlds differ by the seed's number."""
+    for arm, value in returns.items():
+        algo = arm.replace("_", "-")
+        for seed in range(4):
+            run = make_run(folder / algo / f"Hopper-v5_{seed}", [value, value + seed], algo=algo, alpha=len(algo))
+            make_robustness(run / "robustness", [algo], seeds=[seed], level=value)
+    return folder
+
+
+def test_claims_are_decided_by_the_seeds_of_the_arms(tmp_path):
+    methods = group_runs(find_runs([arms(tmp_path, alpha_only=900.0, no_dropout=100.0, mbdp=500.0)])[0])
+    rows = [line.split(" | ") for line in verdicts(methods, ARMS).splitlines()[2:]]
+    words = {(row[0].removeprefix("| "), row[2]): row[-1].removesuffix(" |") for row in rows}
+    assert words["alpha makes policies more robust", "robustness, alpha-only against no-dropout"] == "confirmed"
+    assert words["alpha costs efficiency", "efficiency, alpha-only against no-dropout"] == "refuted"
+    assert words["the same, with alpha", "efficiency, mbdp against alpha-only"] == "refuted"
+    assert not any("beta-only" in row[2] for row in rows), "it has no runs"
+
+
+def test_the_heat_maps_of_runs_are_put_together_by_method(tmp_path):
+    methods = group_runs(find_runs([arms(tmp_path, alpha_only=900.0, no_dropout=100.0)])[0])
+    (together,) = robustness_of(methods)
+    assert together.returns["alpha-only"].shape == (4, 2, 2, 2)
+    assert list(together.seeds["no-dropout"]) == [0, 1, 2, 3]
+    assert together.returns["alpha-only"].mean() - together.returns["no-dropout"].mean() == pytest.approx(800, abs=5)
+
+
+def test_heat_maps_of_different_worlds_are_not_put_together(tmp_path):
+    methods = group_runs(find_runs([arms(tmp_path, alpha_only=900.0, no_dropout=100.0)])[0])
+    other = tmp_path / "no-dropout/Hopper-v5_2/robustness"
+    shutil.rmtree(other)
+    make_robustness(other, ["no-dropout"], seeds=[2], worlds=(0.8, 1.3))
+    with pytest.raises(BadInput, match=r"Hopper-v5_2.*its grid is not that of"):
+        robustness_of(methods)
+
+
+def test_without_runs_the_tables_say_so():
+    assert verdicts([], ARMS) == "No runs yet."

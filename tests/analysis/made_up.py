@@ -40,17 +40,25 @@ def make_run(
     return folder
 
 
-def make_robustness(folder: Path, methods: Sequence[str] = ("mbdp", "no-dropout"), env: str = "Hopper-v5") -> Path:
-    """What `mbdp robustness --out` writes, for two seeds per method on the paper's four worlds."""
+def make_robustness(
+    folder: Path,
+    methods: Sequence[str] = ("mbdp", "no-dropout"),
+    env: str = "Hopper-v5",
+    *,
+    seeds: Sequence[int] = (0, 1),
+    worlds: Sequence[float] = (0.8, 1.2),
+    level: float | None = None,
+) -> Path:
+    """What `mbdp robustness --out` writes, on the paper's four worlds; with a `level`, all returns are close to it."""
     from mbdp.analysis.robustness_report import Result, Setting, write_report
 
-    axes = {"mass": [0.8, 1.2], "friction": [0.8, 1.2]}
+    axes = {"mass": list(worlds), "friction": list(worlds)}
     setting = Setting(env, "zero-shot", axes, {"mass": 1.0, "friction": 1.0}, 2, 0)
     rng = np.random.default_rng(0)
     results = []
     for method in methods:
-        for seed in range(2):
-            returns = rng.uniform(500, 3000, (2, 2, 2))
+        for seed in seeds:
+            returns = rng.uniform(500, 3000, (2, 2, 2)) if level is None else level + rng.uniform(0, 5, (2, 2, 2))
             lengths, nominal = np.full(returns.shape, 1000), rng.uniform(2000, 3000, 2)
             results.append(Result(method, f"runs/{method}_{seed}", seed, returns, lengths, lengths < 0, nominal))
     write_report(folder, setting, results)

@@ -58,12 +58,12 @@ def draw_ablation(
 
 
 def robustness_scores(results: Sequence[Robustness]) -> dict[tuple[str, str, int], float]:
-    """The paper's measure of robustness for every seed: the mean over mass and friction in {0.8, 1.2}."""
+    """The paper's measure of robustness for every seed: the mean over {0.8, 1.2} squared."""
     scores = {}
     for result in results:
         corners = paper_corners(result.axes, result.neutral)
         if not corners.any():
-            raise BadInput(f"{result.folder}: the grid must have 0.8 and 1.2 on both axes, mass and friction")
+            raise BadInput(f"{result.folder}: the grid must have 0.8 and 1.2 on both axes, as mass and friction")
         for method, array in result.returns.items():
             for seed, returns in zip(result.seeds[method], array, strict=True):
                 scores[result.env, method, -1 if seed is None else seed] = float(returns[corners].mean())

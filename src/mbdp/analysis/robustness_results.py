@@ -2,15 +2,18 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mbdp.analysis.robustness_report import column_of
-from mbdp.analysis.runs import BrokenRun, read_json, split_label
+from mbdp.analysis.run_groups import RunGroup
+from mbdp.analysis.runs import BrokenRun, Run, read_json, split_label
 from mbdp.types import BadInput
+
+INSIDE = "robustness"  # the folder of a run directory that holds what its own policy reached
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,11 @@ class Robustness:
     seeds: Mapping[str, Sequence[int | None]]
     table: Mapping[str, Mapping[str, Any]]
 
+    @property
+    def episodes(self) -> int:
+        """Episodes in each world."""
+        return int(next(iter(self.returns.values())).shape[-1])
+
 
 def find_robustness(arguments: Sequence[str | Path]) -> tuple[list[Robustness], list[BrokenRun]]:
     """Every result of `mbdp robustness` in the folders and below them, and those that are broken."""
@@ -38,6 +46,36 @@ def find_robustness(arguments: Sequence[str | Path]) -> tuple[list[Robustness], 
             except BadInput as error:
                 broken.append(BrokenRun(folder, str(error)))
     return found, broken
+
+
+def robustness_of(methods: Sequence[RunGroup]) -> list[Robustness]:
+    """Results that lie inside of the methods' run directories, RUN/robustness, put together to one per environment."""
+    found: list[Robustness] = []
+    for env in dict.fromkeys(method.env for method in methods):
+        parts = {
+            method.name: [
+                (run.seed, read_robustness(run.folder / INSIDE)) for run in method.runs if has_robustness(run)
+            ]
+            for method in methods
+            if method.env == env
+        }
+        parts = {name: own for name, own in parts.items() if own}
+        results = [result for own in parts.values() for _, result in own]
+        if other := [one for one in results if one.axes != results[0].axes or one.episodes != results[0].episodes]:
+            raise BadInput(f"{other[0].folder}: its grid is not that of {results[0].folder}")
+        if results:
+            returns = {
+                name: np.concatenate([next(iter(result.returns.values())) for _, result in own])
+                for name, own in parts.items()
+            }
+            seeds = {name: [seed for seed, _ in own] for name, own in parts.items()}
+            found.append(replace(results[0], returns=returns, seeds=seeds, table={}))
+    return found
+
+
+def has_robustness(run: Run) -> bool:
+    """Whether `mbdp robustness` has left a result inside of the run directory."""
+    return (run.folder / INSIDE / "table.json").exists()
 
 
 def read_robustness(folder: Path) -> Robustness:

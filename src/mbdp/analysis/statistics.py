@@ -100,11 +100,16 @@ def retention(cells: np.ndarray, nominal: float) -> float:
 
 
 def paper_corners(axes: Mapping[str, Sequence[float]], neutral: Mapping[str, float]) -> np.ndarray:
-    """True for the cells of the paper's {0.8, 1.2} squared: mass and friction there, everything else neutral."""
-    wanted = {name: PAPER_CORNERS if name in ("mass", "friction") else (neutral[name],) for name in axes}
+    """True for the cells of the paper's {0.8, 1.2} squared: mass and friction there, everything else neutral.
+
+    A grid of two other coefficients has them on these.
+    """
+    own = len(axes) == 2 and all(neutral[name] == 1 for name in axes)
+    perturbed = set(axes) if own else {"mass", "friction"}
+    wanted = {name: PAPER_CORNERS if name in perturbed else (neutral[name],) for name in axes}
     inside = [np.array([np.isclose(value, wanted[name]).any() for value in axes[name]]) for name in axes]
     complete = all(np.isclose(axes[name], value).any() for name in axes for value in wanted[name])
     mask = np.ones((), bool)
     for axis in inside:
         mask = mask[..., None] & axis
-    return mask & (complete and {"mass", "friction"} <= set(axes))
+    return mask & (complete and perturbed <= set(axes))
