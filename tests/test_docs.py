@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+import tomllib
 import unicodedata
 from pathlib import Path
 
@@ -163,3 +164,8 @@ def test_the_page_of_settings_is_up_to_date():
 def test_a_page_says_its_purpose_before_anything_else(page):
     first = re.sub(r"^# .+\n+", "", page.read_text())
     assert re.match(r"[A-Z`]", first), "the title is followed by a sentence"
+
+
+def test_the_citation_is_of_this_version():
+    (cited,) = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
