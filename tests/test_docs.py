@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+import tomllib
 import unicodedata
 from pathlib import Path
 
@@ -17,12 +18,13 @@ import pytest
 
 from mbdp import api
 from mbdp.experiments.cli import COMMANDS, OneLineParser
+from mbdp.robustness import axes
 from tests.conftest import tiny_expanding
 
 ROOT = Path(__file__).parent.parent
 CODE = " ".join(" ".join(file.read_text().split()) for file in sorted((ROOT / "src").rglob("*.py"))).replace("( ", "(")
 HEADER = re.compile(r"^\| (equation|Algorithm 1) \|.*\n\|[-|]+\n((?:\|.*\n)+)", re.MULTILINE)
-FENCE = re.compile(r"^(<!-- illustrative: [^\n]+ -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^(?:<!-- covered by (\S+) -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
@@ -109,9 +111,9 @@ def test_options_of_commands_in_a_sentence_exist(name):
         assert set(re.findall(r"(?<= )--[a-z-]+", code)) <= known, code
 
 
-def python_blocks(page: Path) -> list[tuple[str, bool]]:
-    """The Python code of a page, and whether it is only an illustration."""
-    return [(block[3], bool(block[1])) for block in FENCE.finditer(page.read_text()) if block[2] == "python"]
+def python_blocks(page: Path) -> list[tuple[str, str]]:
+    """The Python code of a page, and the test that covers it where it is not run here."""
+    return [(block[3], block[1] or "") for block in FENCE.finditer(page.read_text()) if block[2] == "python"]
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.stem)
@@ -123,7 +125,15 @@ def test_python_blocks_import_what_exists(page):
                 assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
 
 
-RUN = [page for page in PAGES if any(not only_shown for _, only_shown in python_blocks(page))]
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.stem)
+def test_python_blocks_that_are_not_run_here_name_the_test_that_covers_them(page):
+    for where in filter(None, (where for _, where in python_blocks(page))):
+        file, _, name = where.partition("::")
+        assert (ROOT / file).exists(), where
+        assert not name or re.search(rf"^def {name}\(", (ROOT / file).read_text(), re.MULTILINE), where
+
+
+RUN = [page for page in PAGES if any(not elsewhere for _, elsewhere in python_blocks(page))]
 # What a reader of README has at hand: it says `observation`, `bias` and `reward` without making them up.
 AT_HAND = {
     "observation": np.zeros(11, np.float32),
@@ -134,16 +144,17 @@ AT_HAND = {
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
 def test_python_blocks_run_at_a_tiny_size(page, tmp_path, monkeypatch):
+    monkeypatch.setattr(axes, "AXES", dict(axes.AXES))  # a page adds one
     small = api.METHODS["mbdp"]._replace(preset=lambda *_: tiny_expanding(real_ratio=0.5))
     monkeypatch.setitem(api.METHODS, "mbdp", small)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     os.symlink(ROOT / "results", tmp_path / "results")
     names = {"__name__": "__docs__"} | (AT_HAND if page.name == "README.md" else {})
-    for code, only_shown in python_blocks(page):
+    for code, elsewhere in python_blocks(page):
         if named := re.match(r"# (\w+\.py)\n", code):
             (tmp_path / named[1]).write_text(code)
-        elif not only_shown:
+        elif not elsewhere:
             exec(compile(re.sub(r"learn\([\d_]+", "learn(60", code), page.name, "exec"), names)
     for file in tmp_path.glob("*.py"):
         sys.modules.pop(file.stem, None)
@@ -163,3 +174,12 @@ def test_the_page_of_settings_is_up_to_date():
 def test_a_page_says_its_purpose_before_anything_else(page):
     first = re.sub(r"^# .+\n+", "", page.read_text())
     assert re.match(r"[A-Z`]", first), "the title is followed by a sentence"
+
+
+def test_the_citation_is_of_this_version():
+    (cited,) = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 SITE = Path(__file__).parents[2] / "site"
 
@@ -26,3 +28,14 @@ def test_the_theme_follows_the_readers_system(open_page):
         browser.get((SITE / "index.html").as_uri())
         colours.add(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
     assert len(colours) == 2
+
+
+def test_search_finds_a_word_in_pages_that_are_opened_as_files(open_page):
+    browser = open_page()
+    browser.get((SITE / "index.html").as_uri())
+    browser.find_element(By.CSS_SELECTOR, "input.md-search__input").send_keys("onnxruntime")
+    found = ".md-search-result__item a[href*='export.html']"
+    link = WebDriverWait(browser, 30).until(lambda _: browser.find_element(By.CSS_SELECTOR, found))
+    browser.get(link.get_attribute("href"))
+    assert "Export a policy" in browser.find_element(By.TAG_NAME, "h1").text
+    assert [line for line in browser.get_log("browser") if line["level"] == "SEVERE"] == []

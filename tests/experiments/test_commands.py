@@ -179,7 +179,7 @@ def options_in(text: str) -> list[str]:
 
 
 def test_the_help_of_train_shows_the_options_that_matter(capsys):
-    shown = "help-all algo preset prefer steps alpha beta group expansion data seed out evaluate-every episodes quiet"
+    shown = "help-all algo preset prefer steps alpha beta data envs randomise seed out evaluate-every episodes quiet"
     assert options_in(help_of("train", capsys)) == [f"--{name}" for name in shown.split()]
 
 

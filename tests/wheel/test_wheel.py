@@ -1,15 +1,19 @@
 """The wheel in an empty environment, away from the clone: what a user has after `pip install`."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
-import venv
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+DECLARED = [match[1] for one in PROJECT["classifiers"] if (match := re.search(r"Python :: (3\.\d+)$", one))]
 QUIET = ("--quiet", "--disable-pip-version-check")
 TINY = [
     "--steps",
@@ -43,14 +47,31 @@ def wheel(tmp_path_factory):
     return built
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory, wheel):
+@pytest.fixture(scope="module", params=DECLARED)
+def python(request, tmp_path_factory, wheel):
     """The interpreter of an environment that holds the wheel and what it depends on, and nothing else."""
+    base = find_python(request.param)
+    if base is None and request.param != DECLARED[0]:
+        pytest.skip(f"there is no Python {request.param} here")
+    assert base, f"the oldest Python that is declared, {request.param}, is always tested"
     folder = tmp_path_factory.mktemp("empty")
-    venv.create(folder, with_pip=True)
+    call(base, "-m", "venv", str(folder))
     executable = folder / "bin" / "python"
     call(executable, "-m", "pip", "install", *QUIET, "--constraint", str(ROOT / "constraints.txt"), str(wheel))
     return executable
+
+
+def find_python(version: str) -> Path | None:
+    """A Python of this version: the one that runs the tests, one on the path, or one that pyenv has."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = [sys.executable, shutil.which(f"python{version}"), *sorted(pyenv.glob(f"{version}.*/bin/python"))]
+    return next((Path(file) for file in found if file and version_of(file) == version), None)
+
+
+def version_of(file: str | Path) -> str:
+    """As the file itself says, because pyenv puts a `python3.12` on the path that only says it is not installed."""
+    code = "import sys; print(*sys.version_info[:2], sep='.')"
+    return subprocess.run([file, "-c", code], capture_output=True, text=True).stdout.strip()
 
 
 def call(executable: Path, *arguments: str, cwd: Path | None = None) -> str:
@@ -68,9 +89,9 @@ def test_the_wheel_holds_the_types_and_the_specs_and_no_tests(wheel):
     assert {name.split("/")[0].split("-")[0] for name in names} == {"mbdp"}
 
 
-def test_the_python_that_tests_it_is_declared(python):
-    code = "import importlib.metadata as m; print(m.metadata('mbdp').get_all('Classifier'))"
-    assert f"Python :: {sys.version_info[0]}.{sys.version_info[1]}'" in call(python, "-c", code)
+def test_the_oldest_python_that_pip_accepts_is_declared_and_so_is_the_one_that_runs_the_tests():
+    assert PROJECT["requires-python"] == f">={DECLARED[0]}"
+    assert version_of(sys.executable) in DECLARED
 
 
 def test_a_policy_is_trained_evaluated_and_tried_in_other_worlds(python, tmp_path):

@@ -14,9 +14,9 @@ examples:
   mbdp resume runs/mbdp/Hopper-v5_0                     until the steps that it was started with
   mbdp resume runs/mbdp/Hopper-v5_0 --steps 200000      or for longer
 
-On the same machine and versions the result is, bit for bit, that of a run that was never interrupted. The simulator is
-brought back by repeating the actions of the unfinished episode; an environment that does not repeat itself begins a new
-episode instead, which is said.
+On the same machine and versions the result is, bit for bit, that of a run that was never interrupted. The actions of
+the unfinished episode are repeated to restore the simulator. If the environment does not repeat itself, a new episode
+begins and a note is printed.
 """
 
 

@@ -25,6 +25,7 @@ examples:
   mbdp train Hopper-v5 --prefer robust --seed 1        more rollout dropout
   mbdp train Hopper-v5 --alpha 0.3 --beta 0            your own fractions
   mbdp train Hopper-v5 --algo mbpo --preset paper      close to its authors' settings
+  mbdp train Hopper-v5 --randomise mass=0.8:1.2        a new world in every episode
   mbdp train my_module:MyEnv-v0                        your own, registered in my_module.py
   mbdp train Hopper-v5 --data old.npz --steps 0        offline, from data alone
 
@@ -35,7 +36,7 @@ OFFLINE = (
     "offline: no step is taken while learning, so nobody checks what the model says of states that the data has not",
     "offline: the critics' values are the model's word; only the last evaluation, in the environment, is evidence",
 )
-SHOWN = ("steps", "alpha", "beta", "group", "expansion")  # settings that --help shows; --help-all has them all
+SHOWN = ("steps", "alpha", "beta")  # settings that --help shows; --help-all has them all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="learn from data before the first step: a run, an .npz file, a Minari dataset or minari:ID",
     )
+    parser.add_argument(
+        "--envs", type=int, default=1, metavar="N", help="environments stepped at once, for slow simulators (1)"
+    )
+    perturb, _ = add_world(parser)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything random (0)")
     parser.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR", help="folder for runs (runs)")
     parser.add_argument(
@@ -70,17 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint-minutes", type=float, default=5.0, metavar="X", help="minutes between two checkpoints (5)"
     )
-    parser.add_argument(
-        "--envs", type=int, default=1, metavar="N", help="environments stepped at once, for slow simulators (1)"
-    )
     add_track(parser)
-    add_world(parser)
     for title, config in GROUPS.items():
         group = parser.add_argument_group(title)
         for one in fields(config):
             if settings.pop(one.name, None):
                 _add_setting(group, one)
-    help_all.hide(parser._actions[shown:])
+    help_all.hide([perturb, *parser._actions[shown:]])
 
 
 GROUPS = {

@@ -40,14 +40,12 @@ class TrainingWorld:
 NOMINAL_WORLD = TrainingWorld()
 
 
-def add_world(parser: argparse.ArgumentParser) -> None:
+def add_world(parser: argparse.ArgumentParser) -> tuple[argparse.Action, argparse.Action]:
     """The options of commands that make such a world."""
     text = f"in a world that differs from the nominal one: {', '.join(AXES)} (see mbdp robustness --help)"
-    parser.add_argument("--perturb", nargs="+", default=[], metavar="AXIS=VALUE", help=text)
-    text = (
-        "every episode of training in a world of its own, as mass=0.8:1.2; evaluations stay in the world of --perturb"
-    )
-    parser.add_argument("--randomise", nargs="+", default=[], metavar="AXIS=LO:HI", help=text)
+    perturb = parser.add_argument("--perturb", nargs="+", default=[], metavar="AXIS=VALUE", help=text)
+    text = "draw the world anew for every training episode, as mass=0.8:1.2; evaluations are not randomised"
+    return perturb, parser.add_argument("--randomise", nargs="+", default=[], metavar="AXIS=LO:HI", help=text)
 
 
 def read_world(perturb: Sequence[str], randomise: Sequence[str]) -> TrainingWorld:
