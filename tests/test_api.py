@@ -55,6 +55,9 @@ def test_a_callback_has_the_hooks_of_stable_baselines3():
             self.episodes += self.progress.outcome.episode_return is not None
             return self.num_timesteps < 53
 
+        def on_rollout_start(self):
+            self.calls.append(f"rollout from {self.num_timesteps}")
+
         def on_rollout_end(self):
             self.calls.append(f"rollout to {self.num_timesteps}")
 
@@ -64,8 +67,78 @@ def test_a_callback_has_the_hooks_of_stable_baselines3():
     told = Told()
     agent = MBDP(POINT_MASS, **SETTINGS).learn(100, callback=told)
     assert agent.learner.step == 53
-    assert told.calls == ["start at 0", "rollout to 41", "rollout to 51", "end after 53"]
+    rollouts = ["rollout from 0", "rollout to 41", "rollout from 41", "rollout to 51", "rollout from 51"]
+    assert told.calls == ["start at 0", *rollouts, "end after 53"]
     assert told.episodes == agent.world.episode
+
+
+class AsInStableBaselines3(Callback):
+    """What a user of Stable-Baselines3 overrides: names that begin with an underscore."""
+
+    def __init__(self, until, verbose=0):
+        super().__init__(verbose)
+        self.until, self.calls = until, []
+
+    def _on_training_start(self):
+        self.calls.append("training start")
+
+    def _on_rollout_start(self):
+        self.calls.append("rollout start")
+
+    def _on_step(self):
+        return np.bool_(self.num_timesteps < self.until)
+
+    def _on_rollout_end(self):
+        self.calls.append("rollout end")
+
+    def _on_training_end(self):
+        self.calls.append(f"training end after {self.n_calls}")
+
+
+def test_the_underscored_hooks_of_stable_baselines3_are_called():
+    told = AsInStableBaselines3(until=43, verbose=1)
+    assert MBDP(POINT_MASS, **SETTINGS).learn(100, callback=told).learner.step == 43
+    calls = ["training start", "rollout start", "rollout end", "rollout start", "training end after 43"]
+    assert told.calls == calls
+
+
+def test_no_rollout_starts_after_the_last_step():
+    told = AsInStableBaselines3(until=100)
+    MBDP(POINT_MASS, **SETTINGS).learn(41, callback=told)
+    assert told.calls == ["training start", "rollout start", "rollout end", "training end after 41"]
+
+
+def test_each_of_several_callbacks_sees_every_step_and_can_end_the_learning():
+    first, last, seen = AsInStableBaselines3(until=5), AsInStableBaselines3(until=9), []
+    functions = [lambda agent, progress: seen.append(progress.step)]
+    agent = MBDP(POINT_MASS, **SETTINGS).learn(50, callback=[last, first, *functions])
+    assert agent.learner.step == first.n_calls == last.n_calls == len(seen) == 5
+    assert last.model is agent
+
+
+class Foreign:
+    """As a callback of Stable-Baselines3 itself: with its hooks, but not of our class."""
+
+    def on_step(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (3, "it is 3$"),
+        ("early stopping", "it is 'early stopping'$"),
+        ([AsInStableBaselines3(5), None, 3], "it is 3$"),
+        (Callback, "it is the class Callback, not an object of it"),
+        (Foreign(), "Foreign: derive it from mbdp.Callback, whose hooks have the same names"),
+        (lambda agent: True, "<lambda> does not take two arguments"),
+    ],
+)
+def test_what_is_no_callback_is_refused_with_a_sentence_before_any_step(given, said):
+    agent = MBDP(POINT_MASS, **SETTINGS)
+    with pytest.raises(BadInput, match=f"^callback must be an mbdp.Callback, a function of .*{said}"):
+        agent.learn(5, callback=given)
+    assert agent.learner.step == 0
 
 
 def test_predict_takes_one_observation_or_a_batch_of_them():

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +27,7 @@ from mbdp.termination import known_rule
 from mbdp.types import BadInput, Reward, Termination
 from mbdp.user_functions import check_function, in_env_units
 
+CallbackLike = Callback | Callable[["MBDP", Progress], bool | None]
 MOST_DATA_STEPS = 20_000  # of learning from data, unless more are asked for
 
 
@@ -109,12 +110,13 @@ class MBDP:
     def learn(
         self,
         total_timesteps: int,
-        callback: Callback | Callable[["MBDP", Progress], bool | None] | None = None,
+        callback: "CallbackLike | Sequence[CallbackLike] | None" = None,
         progress_bar: bool = False,
         data: Source | None = None,
     ) -> "MBDP":
         """Take so many more env steps and learn from them; a callback, or a function, that returns False ends it early.
 
+        Several callbacks are passed as a list.
         With `data`, see `warm_start`, learning begins before the first step, and with 0 steps it is offline learning.
         """
         from mbdp.experiments.display import Display
@@ -122,17 +124,20 @@ class MBDP:
         least = 1 if data is None else 0
         if not isinstance(total_timesteps, int) or total_timesteps < least:
             raise BadInput(f"total_timesteps must be a whole number, at least {least}; it is {total_timesteps!r}")
+        told = as_callback(callback)
         for remark in self.warm_start(data) if data is not None else ():
             warnings.warn(remark, stacklevel=2)
-        until, told = self.learner.step + total_timesteps, as_callback(callback)
+        until = self.learner.step + total_timesteps
         told.model, told.num_timesteps = self, self.learner.step
         told.on_training_start()
+        if total_timesteps:
+            told.on_rollout_start()
         with Display(until, self.learner.step, live=progress_bar, silent=not progress_bar) as display:
             outcome = None
             for progress in self.iterate(until):
                 display.show(progress)
                 outcome = progress.outcome or outcome
-                if progress.settled and not wants_more(told, progress._replace(outcome=outcome)):
+                if progress.settled and not wants_more(told, progress._replace(outcome=outcome), until):
                     break
         told.on_training_end()
         return self

@@ -37,6 +37,20 @@ class Old(PointMass):
         observation, reward, terminated, _, info = super().step(action)
         return observation, reward, terminated, info
 
+class OldReset(PointMass):
+    def reset(self, **kwargs):
+        return super().reset(**kwargs)[0]
+
+class Short(PointMass):
+    def reset(self, **kwargs):
+        return super().reset(**kwargs)
+
+    def step(self, action):
+        observation, *rest = super().step(action)
+        return observation[:1], *rest
+
+gymnasium.register("OldReset-v0", OldReset)
+gymnasium.register("Short-v0", Short)
 gymnasium.register("InParts-v0", InParts, max_episode_steps=50)
 gymnasium.register("Old-v0", Old, max_episode_steps=50, disable_env_checker=True)
 """
@@ -108,3 +122,20 @@ def test_what_is_wrong_is_one_line(folder, arguments, named, tmp_path, monkeypat
     said = capsys.readouterr().err
     assert re.search(named, said), said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("env", "named"),
+    [
+        ("OldReset-v0", "reset returned array"),
+        ("Short-v0", "step returned an observation of float32 and shape (1,): the observation space is Box"),
+    ],
+)
+def test_what_is_wrong_is_the_last_line_after_the_warnings_of_gymnasiums_checker(folder, env, named, tmp_path):
+    refused = mbdp(folder, "train", f"my_module:{env}", "--out", str(tmp_path / "runs"))
+    *before, last = refused.stderr.splitlines()
+    assert refused.returncode == 2
+    assert any("WARN" in line for line in before)
+    assert not any("Traceback" in line for line in before)
+    assert last.startswith(f"mbdp: {env} at step ")
+    assert named in last

@@ -110,6 +110,8 @@ BAD = {
     "[[run]]\nenv = 5": "env must be a string; it is 5",
     "[[run]]\nalgo = 'ppo'": "algo must be one of mbdp, mbpo",
     "[[run]]\nalgo = ['mbdp']": "algo must be a string",
+    "[[run]]\ntermination = 'guess'": "termination must be one of known, learned",
+    "[[run]]\nalgo = 'sac'\ntermination = 'learned'": "termination is of no use",
     "[[run]]\npreset = 'papr'": "preset must be one of default, paper",
     "[[run]]\nseed = '0'": "seed must be a whole number; it is '0'",
     "[[run]]\nseed = -1": "seed must be from 0 to",

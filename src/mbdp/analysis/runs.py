@@ -110,6 +110,7 @@ def _read_ours(folder: Path, label: str) -> Run:
         # Another world is another method.
         settings = dict(config["settings"]) | {"perturb": world or "nominal", "randomise": drawn or "nothing"}
         settings["envs"] = int(config.get("envs", 1))
+        settings["termination"] = str(config.get("termination", "default"))  # "learned" though a rule is known
     except (KeyError, TypeError, ValueError, AttributeError):
         raise BadInput("config.json: it needs algo, env, seed and settings, as `mbdp train` writes them") from None
     lines, notes = _read_lines(folder / "metrics.jsonl")

@@ -17,6 +17,7 @@ from tensorboardX import SummaryWriter
 
 from mbdp.analysis.curves import draw_curves
 from mbdp.api import MBDP
+from mbdp.envs.tasks import task_of
 from mbdp.experiments.checkpoint_folder import save_in
 from mbdp.experiments.evaluate import Evaluation
 from mbdp.experiments.trackers import open_trackers
@@ -43,6 +44,7 @@ class Record:
         about |= world
         about |= {"data": agent.data} if agent.data else {}
         about |= {"envs": agent.world.envs} if agent.world.envs > 1 else {}
+        about |= {"termination": "learned"} if agent.termination is None and task_of(agent.env_id).termination else {}
         _write_json(folder / "config.json", about)
         if past:
             learned = getattr(agent.config, "data_steps", 0) - agent.learner.data_left

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from mbdp.baselines import slbo_config, steve_config
 from mbdp.config import Config
 from mbdp.experiments.trackers import add_track, check_installed
-from mbdp.experiments.training_world import add_world, new_agent, read_world
+from mbdp.experiments.training_world import TERMINATIONS, add_world, new_agent, read_world
 from mbdp.presets import FAMILY, PREFERENCES
 from mbdp.types import BadInput
 
@@ -75,6 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint-minutes", type=float, default=5.0, metavar="X", help="minutes between two checkpoints (5)"
     )
+    text = (
+        "how the model knows the end of an episode: by the task's rule or learned (known where a rule is, else learned)"
+    )
+    parser.add_argument("--termination", choices=TERMINATIONS, default="", help=text)
     add_track(parser)
     for title, config in GROUPS.items():
         group = parser.add_argument_group(title)
@@ -150,7 +154,7 @@ def run(args: argparse.Namespace) -> None:
     settings = {name: value for name, value in settings.items() if name != "steps" or not offline}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*are flattened to")  # said below
-        agent = new_agent(args.env, world, **about, **settings)
+        agent = new_agent(args.env, world, termination=args.termination, **about, **settings)
     remarks = _warm_start(agent, args.data, offline)
     folder = new_run_directory(args.out, args.algo, args.env, args.seed)
     print(f"run directory: {folder}", flush=True)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mbdp.robustness.axes import AXES, DISTURBANCES, finite
 from mbdp.types import BadInput, Termination
 
+TERMINATIONS = ("known", "learned")  # what can be asked for; otherwise it is known where a rule is
+
 # Learner and simulator are imported when they are needed: --help needs neither.
 if TYPE_CHECKING:
     import gymnasium
@@ -88,16 +90,26 @@ def make_training_world(env_id: str, world: TrainingWorld) -> "gymnasium.Env":
     return Randomised(env, world.randomise) if world.randomise else env
 
 
-def new_agent(env_id: str, world: TrainingWorld, **settings: Any) -> "MBDP":
-    """An agent that will learn in that world."""
+def new_agent(env_id: str, world: TrainingWorld, *, termination: str = "", **settings: Any) -> "MBDP":
+    """An agent that will learn in that world; the end of episodes is learned if that is wanted, or no rule is known."""
     from mbdp.api import MBDP
 
     if world == NOMINAL_WORLD:
-        return MBDP(env_id, **settings)
-    maker = partial(make_training_world, env_id, world)
-    agent = MBDP(maker, termination=_rule(env_id, world) or "learned", **settings)
-    agent.env_id = env_id  # as it was asked for, with the module that it imports if it does
+        agent = MBDP(env_id, termination="learned" if termination == "learned" else "known", **settings)
+    else:
+        rule = None if termination == "learned" else _rule(env_id, world)
+        agent = MBDP(partial(make_training_world, env_id, world), termination=rule or "learned", **settings)
+        agent.env_id = env_id  # as it was asked for, with the module that it imports if it does
+    check_termination(agent.config, termination)
+    if termination == "known" and agent.termination is None:
+        raise BadInput(f"termination must be learned in {env_id}: no rule for the end of its episodes is known")
     return agent
+
+
+def check_termination(config: Any, termination: str) -> None:
+    """Refuse a wish for how the end of episodes is known where nothing would come of it."""
+    if termination and not getattr(config, "imagines", True):
+        raise BadInput("termination is of no use where nothing is imagined (sac, real-ratio 1)")
 
 
 def load_agent(file: Path, env_id: str | None, world: TrainingWorld) -> "MBDP":

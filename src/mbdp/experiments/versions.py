@@ -7,7 +7,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 # What a run learns does not depend on these parts of the package.
-OUTSIDE_THE_LEARNER = ("analysis", "experiments", "policies", "robustness", "storage", "api.py", "theory.py")
+OUTSIDE_THE_LEARNER = (
+    "analysis",
+    "experiments",
+    "policies",
+    "robustness",
+    "storage",
+    "api.py",
+    "callbacks.py",
+    "theory.py",
+)
 PACKAGES = ("mbdp", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco")
 
 

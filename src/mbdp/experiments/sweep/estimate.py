@@ -108,6 +108,7 @@ def measure(
     prefer: str,
     settings: dict[str, Any],
     schedule: dict[str, Any],
+    termination: str = "",
     **world: Any,
 ) -> Iterator[Cost]:
     """Estimates, each better than the last, while a run learns, until a whole cycle from fit to fit was timed.
@@ -115,7 +116,7 @@ def measure(
     The first cycle has compilations in it, so the second is the one that counts.
     """
     about = {"algo": algo, "preset_name": preset, "prefer": prefer or None, "seed": seed}
-    agent = new_agent(env, world_of_words(world), **about, **keywords(settings))
+    agent = new_agent(env, world_of_words(world), termination=termination, **about, **keywords(settings))
     per_evaluation = _seconds_of_an_evaluation(agent, schedule["episodes"], world.get("perturb", {}))
     cycle = getattr(agent.config, "model_every", getattr(agent.config, "stage", CYCLE))
     began, marks = (

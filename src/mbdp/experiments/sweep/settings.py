@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin
 
-from mbdp.experiments.training_world import world_of_words
+from mbdp.experiments.training_world import TERMINATIONS, world_of_words
 from mbdp.methods import METHODS
 from mbdp.presets import PREFERENCES, PresetName
 from mbdp.types import BadInput
@@ -15,20 +15,26 @@ DEFAULTS: dict[str, Any] = {
     "seed": 0,
     "preset": "default",
     "prefer": "",
+    "termination": "",
     "perturb": {},
     "randomise": {},
 } | SCHEDULE
 OF_METHODS = {one.name: one.type for method in METHODS.values() for one in fields(method.config)}
 KEYS: dict[str, Any] = OF_METHODS | {key: type(value) for key, value in DEFAULTS.items()}
 
-CHOICES = {"algo": tuple(METHODS), "preset": get_args(PresetName), "prefer": tuple(PREFERENCES)}
+CHOICES = {
+    "algo": tuple(METHODS),
+    "preset": get_args(PresetName),
+    "prefer": tuple(PREFERENCES),
+    "termination": TERMINATIONS,
+}
 RANGES = {"seed": (0, 2**31 - 1), "evaluate_every": (1, 2**63), "episodes": (1, 10_000), "checkpoint_minutes": (0, 1e9)}
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
 
 
 def typed(key: str, value: Any, kind: Any) -> Any:
     """The value, if it is what its key asks for; a whole number can stand for a float."""
-    if key == "prefer" and value == "":  # no preference, the default
+    if key in ("prefer", "termination") and value == "":  # no preference, the default
         return value
     if kind is dict:
         if not isinstance(value, dict):

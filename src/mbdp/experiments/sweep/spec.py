@@ -15,13 +15,14 @@ import numpy as np
 
 from mbdp.envs.tasks import spec_of
 from mbdp.experiments.sweep.settings import DEFAULTS, KEYS, SCHEDULE, keywords, typed
-from mbdp.experiments.training_world import TrainingWorld, make_training_world, world_of_words
+from mbdp.experiments.training_world import TrainingWorld, check_termination, make_training_world, world_of_words
 from mbdp.methods import preset
 from mbdp.types import BadInput
 
 OF_THE_SWEEP = ("out", "name", "priority", "grid", "run")
 NAME = "{algo}/{env}_{seed}"  # as `mbdp train` names them
 OF_THE_WORLD = ("perturb", "randomise")
+OPTIONAL = (*OF_THE_WORLD, "termination")  # requests that do not ask for them are as they were before there were any
 MAX_RUNS = 100_000
 
 
@@ -128,12 +129,13 @@ def _by_priority(rows: list[dict[str, Any]], priority: Any) -> list[dict[str, An
 
 
 def _run(row: dict[str, Any], out: Path, pattern: str) -> PlannedRun:
-    about = {key: row[key] for key in DEFAULTS if key not in SCHEDULE and (key not in OF_THE_WORLD or row[key])}
+    about = {key: row[key] for key in DEFAULTS if key not in SCHEDULE and (key not in OPTIONAL or row[key])}
     settings = {key: value for key, value in row.items() if key not in DEFAULTS}
     with _naming(", ".join(f"{key} {row[key]}" for key in ("algo", "env", "seed"))):
         config = _config(about, settings)
+        check_termination(config, row["termination"])
     words = asdict(config) | row | {"env": row["env"].replace("/", "-").replace(":", "-")}
-    words |= {key: _in_a_name(row[key]) for key in OF_THE_WORLD}
+    words |= {key: _in_a_name(row[key]) for key in OF_THE_WORLD} | {"termination": row["termination"] or "default"}
     name = _named(pattern, words)
     schedule = {key: row[key] for key in SCHEDULE}
     return PlannedRun(name, out / name, config.steps, about | {"schedule": schedule, "settings": settings})

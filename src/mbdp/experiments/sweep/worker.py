@@ -83,6 +83,7 @@ def _train(
     prefer: str,
     settings: dict[str, Any],
     schedule: dict[str, Any],
+    termination: str = "",
     **world: Any,
 ) -> None:
     if checkpoints_of(folder):
@@ -91,7 +92,7 @@ def _train(
         return
     remove_partials(folder / "checkpoints")  # of an attempt that died before its first checkpoint
     about = {"algo": algo, "preset_name": preset, "prefer": prefer or None, "seed": seed}
-    agent = new_agent(env, world_of_words(world), **about, **keywords(settings))
+    agent = new_agent(env, world_of_words(world), termination=termination, **about, **keywords(settings))
     train(agent, folder, **schedule, quiet=True, world=world_of_words(world))
 
 
