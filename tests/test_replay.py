@@ -60,3 +60,11 @@ def test_minibatches_are_real_while_nothing_is_imagined():
     d_env.add(rows(1))
     drawn = mixed_minibatches(d_env, Replay(5, SPEC), real_ratio=0.0, batch=4, count=1, rng=np.random.default_rng(0))
     assert (drawn == 1).all()
+
+
+def test_recent_rows_are_of_the_newest_tenth():
+    buffer = Replay(100, SPEC)
+    buffer.add(rows(*range(130)))
+    drawn = buffer.sample(4_000, np.random.default_rng(0), recent=0.5)[:, 0]
+    assert sorted({*drawn[:2_000]}) == list(range(120, 130))
+    assert sorted({*drawn[2_000:]}) == list(range(30, 130))

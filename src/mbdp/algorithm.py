@@ -174,7 +174,8 @@ def fill_d_model(
         learner.d_model = Replay(learner.d_model.capacity, spec)
         return {}
     rng = generator(seed, "start", learner.clock)
-    starts = unpack(learner.d_env.sample(config.starts(len(learner.kept), horizon), rng), spec).observation
+    count = config.starts(len(learner.kept), horizon)
+    starts = unpack(learner.d_env.sample(count, rng, recent=config.recent), spec).observation
     model, actor, key_rollout = learner.model[learner.kept], learner.agent.actor, key(seed, "rollout", learner.clock)
     batch = rollout(model, actor, np.asarray(starts), horizon=horizon, plan=plan, key=key_rollout)
     rows = surviving_rows(batch, spec, plan, discount=config.discount_at(learner.step + 1))

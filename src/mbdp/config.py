@@ -19,7 +19,7 @@ from mbdp.plans import (
 )
 from mbdp.types import BadInput, Reward, Spec, Termination
 
-CUT_SHARE = 50  # episodes are not cut where they are shorter than this part of all env steps so far
+CUT_SHARE = 200  # episodes are not cut where they are shorter than this part of all env steps so far
 SMALLEST_BLOCK = 1_000  # rows; in smaller blocks calling costs more than computing
 
 
@@ -107,7 +107,7 @@ class Config(Common):
         1_000, "env steps with random actions before training starts (long tasks: up to 2,500); none with --data"
     )
     cut_episodes: int = option(
-        200, "steps after which training cuts an episode, or 1/50 of all env steps so far if that is more; 0 = never"
+        200, "steps after which training cuts an episode, or 1/200 of all env steps so far if that is more; 0 = never"
     )
     data_steps: int = option(
         0, "learning from --data before the first env step, counted in env steps; 0 = one per row, 20,000 at most"
@@ -132,6 +132,7 @@ class Config(Common):
     )
 
     rollouts: int = option(2_500, "imagined rollouts after each refit")
+    recent: float = option(0.5, "share of rollouts that start in the newest tenth of the real rows; 0 = uniform")
     imagined_per_drawn: float = option(
         0.0, "cap on imagined rows per row that updates sample before the next refit; 0 = no cap"
     )
@@ -357,7 +358,7 @@ _BY_TYPE: dict[Any, Rule] = {
 }
 _BY_NAME: dict[str, Rule] = {
     **dict.fromkeys(("alpha", "beta"), (_fraction, "a number in [0, 1), the fraction that is dropped")),
-    **dict.fromkeys(("real_ratio", "discount", "trace"), (lambda x: 0 <= x <= 1, "a number in [0, 1]")),
+    **dict.fromkeys(("real_ratio", "recent", "discount", "trace"), (lambda x: 0 <= x <= 1, "a number in [0, 1]")),
     "last_discount": (_fraction, "a number in [0, 1)"),
     **dict.fromkeys(
         ("steps", "data_steps", "cut_episodes", "fit_steps", "longest_epoch", "most_fit_steps", "expansion"),

@@ -31,6 +31,7 @@ WITHOUT_EXPANSION: dict[str, Any] = {
     "random_steps": 1_000,
     "first_fit_steps": 1_000,
     "rollouts": 30_000,
+    "recent": 0.0,
     "imagined_per_drawn": 1.0,
     "horizon": (1, 1, 0, 0),
     "d_model_fits": 4,

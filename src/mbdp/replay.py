@@ -6,6 +6,8 @@ import numpy as np
 
 from mbdp.types import Spec, Transition
 
+NEWEST_PART = 10  # rows are recent in the newest tenth of a buffer
+
 
 class Replay:
     """The newest `capacity` transitions, first in, first out: the one thing in this library that mutates."""
@@ -32,9 +34,12 @@ class Replay:
         self.cursor = (self.cursor + len(rows)) % self.capacity
         self.size = min(self.size + len(rows), self.capacity)
 
-    def sample(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows drawn uniformly with replacement."""
-        return self.rows[rng.integers(self.size, size=count)]
+    def sample(self, count: int, rng: np.random.Generator, *, recent: float = 0.0) -> np.ndarray:
+        """Rows drawn uniformly with replacement; a share `recent` of them from the newest tenth only."""
+        chosen = rng.integers(self.size, size=count)
+        newer = round(recent * count)
+        chosen[:newer] = (self.cursor - 1 - chosen[:newer] // NEWEST_PART) % self.capacity
+        return self.rows[chosen]
 
     def newest(self, count: int) -> np.ndarray:
         """The last `count` rows, oldest of them first."""

@@ -23,7 +23,7 @@ from tests.documents.commands import COVERED, UNTESTED, Command, commands, cover
 from tests.faults.runs import OPTIONS, options_of
 from tests.test_docs import FENCE, ROOT, python_blocks
 
-# XLA unrolls members, layers and imagined steps, and most of the time is its: so there are as few as alpha and beta allow.
+# XLA unrolls members, layers and imagined steps, and compiling takes most of the time: so few as alpha and beta allow.
 FEW = {"members": 3, "samples_per_state": 2, "model_depth": 1, "depth": 1}
 TINY = {
     "train": [*OPTIONS, *options_of(FEW), "--steps", "60"],
