@@ -1,9 +1,8 @@
-"""Write our returns beside published ones into README.md, from results/evidence/learning or else from screening.
+"""Write our returns beside published ones into README.md, from results/evidence/learning.
 
 python -m benchmarks.learning_table
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.marks import fill
@@ -11,27 +10,23 @@ from benchmarks.marks import fill
 from mbdp.analysis.curves import read_curve
 from mbdp.analysis.published import read_published
 
-FOLDERS = ("results/evidence/learning/mbdp", "results/screening/cut_and_random_2500")
+RUNS = "results/evidence/learning/mbdp"
 STEPS = (10_000, 20_000, 30_000, 50_000, 100_000)
 RIVALS = ("DHMBPO", "MACURA", "MBPO (as in MACURA)", "SAC")
 
 
 def write_table(root: Path) -> None:
     """Into the README of the project in this folder."""
-    folders = [root / folder for folder in FOLDERS]
-    fill(root / "README.md", "published", beside_published(folders, root / "results/published_returns.csv"))
+    fill(root / "README.md", "published", beside_published(root / RUNS, root / "results/published_returns.csv"))
 
 
-def beside_published(folders: Sequence[Path], csv: Path) -> str:
-    """Means over seeds of the default preset beside published means, all over the last tenth of the steps.
-
-    A row is of the first folder that has a run which came so far.
-    """
+def beside_published(folder: Path, csv: Path) -> str:
+    """Means over seeds of the default preset beside published means, all over the last tenth of the steps."""
     lines = ["| task | env steps | ours | seeds | " + " | ".join(RIVALS) + " |", "|---" * (4 + len(RIVALS)) + "|"]
-    for task in sorted({run.name.rpartition("_")[0] for folder in folders for run in folder.glob("*_*")}):
+    for task in sorted({run.name.rpartition("_")[0] for run in folder.glob("*_*")}):
         for step in STEPS:
-            values = [[last_tenth(run, step) for run in sorted(folder.glob(f"{task}_*"))] for folder in folders]
-            found = next(filter(None, ([x for x in one if x is not None] for one in values)), [])
+            values = [last_tenth(run, step) for run in sorted(folder.glob(f"{task}_*"))]
+            found = [value for value in values if value is not None]
             if found:
                 others = " | ".join(published(csv, name, task, step) for name in RIVALS)
                 lines.append(f"| {task} | {step:,} | {sum(found) / len(found):,.0f} | {len(found)} | {others} |")

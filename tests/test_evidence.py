@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks import evidence
 from benchmarks.learning_table import beside_published
-from benchmarks.verdict_table import ARMS, verdicts
+from benchmarks.verdict_table import ARMS, verdicts, write_verdicts
 
 from mbdp.analysis.robustness_results import robustness_of
 from mbdp.analysis.run_groups import group_runs
@@ -146,7 +146,7 @@ def test_a_sweep_is_carried_out_and_its_runs_are_kept(tmp_path, monkeypatch):
 def test_the_table_of_the_readme_has_the_mean_of_the_last_tenth_over_the_seeds_that_came_so_far(tmp_path):
     for seed, returns in enumerate(([1.0] * 9 + [100.0], [1.0] * 9 + [300.0] + [5.0] * 10)):
         make_run(tmp_path / "mbdp" / f"Hopper-v5_{seed}", returns)
-    first, second = (line.split(" | ") for line in beside_published([tmp_path / "mbdp"], PUBLISHED).splitlines()[2:])
+    first, second = (line.split(" | ") for line in beside_published(tmp_path / "mbdp", PUBLISHED).splitlines()[2:])
     assert first[:4] == ["| Hopper-v5", "10,000", "200", "2"]
     assert second[:5] == ["| Hopper-v5", "20,000", "5", "1", "2,101"]
 
@@ -190,3 +190,16 @@ def test_heat_maps_of_different_worlds_are_not_put_together(tmp_path):
 
 def test_without_runs_the_tables_say_so():
     assert verdicts([], ARMS) == "No runs yet."
+
+
+def test_the_table_of_the_readme_is_what_the_committed_runs_say():
+    table = beside_published(ROOT / "results/evidence/learning/mbdp", PUBLISHED)
+    assert f"<!-- published -->\n{table}\n<!-- /published -->" in (ROOT / "README.md").read_text()
+
+
+def test_the_verdicts_in_the_documents_are_what_the_committed_runs_say(tmp_path):
+    (tmp_path / "docs").mkdir()
+    shutil.copy(ROOT / "docs/evidence.md", tmp_path / "docs")
+    (tmp_path / "results").symlink_to(ROOT / "results")
+    write_verdicts(tmp_path)
+    assert (tmp_path / "docs/evidence.md").read_text() == (ROOT / "docs/evidence.md").read_text()
