@@ -99,8 +99,8 @@ def draw(folder: Path, picture: Path) -> None:
             axes.xaxis.set_major_formatter(FuncFormatter(thousands))
         for axes in panels[len(runs) :]:
             axes.set_axis_off()
-        figure.supxlabel("env steps", fontsize=8)
-        figure.supylabel("return of evaluation; dashed: random actions", fontsize=8)
+        figure.supxlabel("env steps (dashed: return of random actions)", fontsize=8)
+        figure.supylabel("return", fontsize=8)
         figure.savefig(picture)
 
 
