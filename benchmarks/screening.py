@@ -13,8 +13,13 @@ ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "results/screening"
 STEPS = (5_000, 10_000, 20_000, 30_000, 50_000)
 FOLDERS = {
-    "default": "default",
-    "cut_and_random_2500": "default, average over 500",
+    "recent_starts": "A: as B, and half of the rollouts start in recent states",
+    "two_updates_recent": "A, cut at 1/200 of all env steps, 2 updates per env step",
+    "zero_in_bounds": "B: as C, and bounds include 0",
+    "faster_targets": "B, tau 0.05",
+    "five_steps_five_critics": "C, H = 5, 5 critics, tau 0.005, no dropout, no siblings",
+    "default": "C: episodes cut at 1/50 of all env steps, 2,500 random steps, average over 2,000",
+    "cut_and_random_2500": "C, average over 500",
     "shallow": "2 x 256, no bootstraps, fit batch 128",
     "with_bootstraps": "2 x 256, fit batch 128",
     "five_steps": "H = 5, fit batch 128",
