@@ -90,9 +90,7 @@ def mbdp(
         outcome = None
         if not learner.acted:
             # Take an action in environment using policy pi_theta; add samples to D_env.
-            outcome = act(
-                learner, world, None if past_warm_up < 0 else sac.explore, seed=seed, cut_at=config.cut_at(learner.step)
-            )
+            outcome = act(learner, world, None if past_warm_up < 0 else sac.explore, seed=seed, cut_at=config.cut_at)
             if config.fits_at(past_warm_up):
                 yield Progress(learner.step + 1, outcome, Metrics(), settled=False)
                 continue

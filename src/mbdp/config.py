@@ -19,7 +19,6 @@ from mbdp.plans import (
 )
 from mbdp.types import BadInput, Reward, Spec, Termination
 
-CUT_SHARE = 200  # episodes are not cut where they are shorter than this part of all env steps so far
 SMALLEST_BLOCK = 1_000  # rows; in smaller blocks calling costs more than computing
 
 
@@ -107,7 +106,7 @@ class Config(Common):
         1_000, "env steps with random actions before training starts (long tasks: up to 2,500); none with --data"
     )
     cut_episodes: int = option(
-        200, "steps after which training cuts an episode, or 1/200 of all env steps so far if that is more; 0 = never"
+        100, "steps after which training may cut an episode: N / L of all that get so far are longer than L; 0 = never"
     )
     data_steps: int = option(
         0, "learning from --data before the first env step, counted in env steps; 0 = one per row, 20,000 at most"
@@ -217,9 +216,10 @@ class Config(Common):
         """Env steps with random actions: a policy that has learned from data needs none."""
         return 0 if self.data_steps else self.random_steps
 
-    def cut_at(self, step: int) -> float:
-        """Steps after which an episode is cut that goes on after so many env steps in all."""
-        return max(self.cut_episodes, step // CUT_SHARE) if self.cut_episodes else math.inf
+    @property
+    def cut_at(self) -> float:
+        """Steps of an episode after which training may cut it."""
+        return self.cut_episodes or math.inf
 
     def fits_at(self, past_warm_up: int) -> bool:
         """Whether the ensemble is fitted so many env steps after the random ones."""

@@ -52,11 +52,22 @@ def test_a_time_limit_is_not_a_termination():
 
 def test_an_episode_that_is_cut_is_not_a_termination_and_a_new_one_begins():
     world = World(make(POINT_MASS), 0)
-    outcomes = [world.step(np.zeros(1), cut_at=20) for _ in range(40)]
-    assert [i for i, one in enumerate(outcomes) if one.episode_length] == [19, 39]
-    assert unpack(outcomes[19].rows, world.spec).terminated.tolist() == [0.0]
-    following = np.asarray(unpack(outcomes[19].rows, world.spec).next_observation)
-    assert not np.array_equal(following, np.asarray(unpack(outcomes[20].rows, world.spec).observation))
+    world.luck = 0.8
+    outcomes = [world.step(np.zeros(1), cut_at=20) for _ in range(26)]
+    assert [i for i, one in enumerate(outcomes) if one.episode_length] == [24]  # 20 / 0.8
+    assert unpack(outcomes[24].rows, world.spec).terminated.tolist() == [0.0]
+    following = np.asarray(unpack(outcomes[24].rows, world.spec).next_observation)
+    assert not np.array_equal(following, np.asarray(unpack(outcomes[25].rows, world.spec).observation))
+
+
+def test_cut_episodes_are_longer_than_twice_the_shortest_half_of_the_time():
+    world = World(make(POINT_MASS), 0)  # whose episodes have 50 steps
+    outcomes = [world.step(np.zeros(1), cut_at=5) for _ in range(4_000)]
+    lengths = np.array([one.episode_length for one in outcomes if one.episode_length])
+    assert lengths.min() == 6  # 5 divided by a number below 1, rounded up
+    assert lengths.max() == 50
+    assert abs(np.mean(lengths > 10) - 0.5) < 0.1
+    assert abs(np.mean(lengths == 50) - 0.1) < 0.05
 
 
 def test_a_termination_is_stored_and_a_new_episode_begins():

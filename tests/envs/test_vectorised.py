@@ -114,8 +114,8 @@ def test_a_world_goes_on_bit_for_bit_from_the_middle_of_a_common_step(env):
 
 def test_episodes_are_cut_in_every_env_from_the_moment_on_that_it_is_asked_for():
     with world_of(short) as world:
-        found = [world.take(always(0 * PUSH), cut_at=cut) for cut in [np.inf] * 3 * ENVS + [7] * 12 * ENVS]
-    assert [one.episode_length for one in found if one.episode_length] == [7] * 2 * ENVS
+        found = [world.take(always(0 * PUSH), cut_at=cut) for cut in [np.inf] * 3 * ENVS + [0] * 2 * ENVS]
+    assert [one.episode_length for one in found if one.episode_length] == [4] * ENVS + [1] * ENVS
 
 
 def test_a_world_that_was_closed_goes_on_where_it_was(outcomes):

@@ -57,7 +57,8 @@ class World:
     def step(self, action: np.ndarray, *, cut_at: float = math.inf) -> Outcome:
         """Take an action in [-1, 1]; a step that went wrong ends the episode and brings no row.
 
-        An episode that is `cut_at` steps long is left, as at a time limit.
+        From `cut_at` steps on an episode may be left, as at a time limit; it is longer than L with probability cut_at / L.
+        So there are many beginnings, and long episodes too.
         """
         self.steps += 1
         if not np.isfinite(action).all():
@@ -79,7 +80,7 @@ class World:
         self.episode_length += 1
         action = np.asarray(action, np.float32)
         row = pack(Transition(before, action, reward, following, np.float32(terminated)))
-        truncated = truncated or self.episode_length >= cut_at
+        truncated = truncated or self.episode_length * self.luck >= cut_at
         if terminated or truncated or self.episode_length >= FAR:
             self.faults_in_a_row = 0
         if not (terminated or truncated):
@@ -134,6 +135,7 @@ class World:
     def _begin(self) -> np.ndarray:
         self.episode += 1
         self.episode_return, self.episode_length = 0.0, 0
+        self.luck = generator(self.seed, "cut", self.episode, self.lane or 0).random()
         seed = int(generator(self.seed, "episode", self.episode, self.lane or 0).integers(2**31))
         try:
             answer = self.env.reset(seed=seed)
