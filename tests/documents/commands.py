@@ -48,9 +48,12 @@ UNTESTED = {
     r"^head=|^srun ": "there is no Slurm; the command after `--` is that of the section before",
     r"^ray symmetric-run": "there is no Slurm",
     r"^pip download": "how a version was looked at, once",
-    r"^pip install 'gymnasium\[box2d\]'": "a package of others",
+    r"^pip install ('gymnasium\[box2d\]'|gymnasium-robotics|'shimmy)": "packages of others",
+    r"^mbdp train (gymnasium_robotics|shimmy):": "it needs packages of others",
     r"^make bench": "half an hour of a machine that does nothing else",
-    r"^python -m benchmarks\.(known_reward|export_latency|robustness_speed)$": "it would overwrite measured numbers",
+    r"^python -m benchmarks\.(known_reward|learned_termination|warm_start|several_envs|unknown_envs)$": "hours, and "
+    "it would overwrite measured numbers",
+    r"^python -m benchmarks\.(export_latency|robustness_speed)$": "it would overwrite measured numbers",
     r"^python benchmarks/checkpoint_speed": "it would overwrite measured numbers",
 }
 

@@ -15,19 +15,20 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from benchmarks import learning_table, screening
+from benchmarks import screening
 from examples import demo
 
 from mbdp.experiments.cli import main
+from mbdp.storage.datasets import LEAST
 from tests.documents.commands import COVERED, UNTESTED, Command, commands, covered_by
 from tests.faults.runs import OPTIONS, options_of
 from tests.test_docs import FENCE, ROOT, python_blocks
 
-# XLA unrolls members, layers and imagined steps, and compiling takes most of the time: so few as alpha and beta allow.
+# XLA unrolls members, layers and imagined steps, and compiling takes longest: as few of them as alpha and beta allow.
 FEW = {"members": 3, "samples_per_state": 2, "model_depth": 1, "depth": 1}
 TINY = {
     "train": [*OPTIONS, *options_of(FEW), "--steps", "60"],
-    "resume": ["--steps", "70", "--quiet"],
+    "resume": ["--steps", str(LEAST + 10), "--quiet"],  # enough for `--data` to start from
     "evaluate": ["--episodes", "1"],
     "robustness": ["--episodes", "1", "--workers", "1"],
     "sweep": [],
@@ -107,18 +108,14 @@ def reader(tmp_path, monkeypatch):
     (tmp_path / "results").mkdir()
     for file in (ROOT / "results").iterdir():
         (tmp_path / "results" / file.name).symlink_to(file)
-    if not (tmp_path / "results/evidence").exists():  # until `make evidence` has made it
-        (tmp_path / "results/evidence").mkdir()
-        (tmp_path / "results/evidence/learning").symlink_to(ROOT / "results/screening/default")
     (tmp_path / "logs/sac/Hopper-v5_0").mkdir(parents=True)  # what RL Zoo leaves
     np.savez(tmp_path / "logs/sac/Hopper-v5_0/evaluations.npz", timesteps=[10, 20], results=np.ones((2, 3)))
     (tmp_path / "my_module.py").write_text(MY_MODULE)
     shutil.copy(ROOT / "results/newcomer/boat.py.txt", tmp_path / "boat.py")
     shutil.copy(ROOT / "specs/example.toml", tmp_path / "spec.toml")
     np.savez(tmp_path / "steps.npz", **some_steps("Hopper-v5"))
-    for name in ("README.md", "docs/screening.md"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "docs").mkdir()
+    shutil.copy(ROOT / "docs/screening.md", tmp_path / "docs")
     known = set(gymnasium.registry)
     yield tmp_path
     for name in set(gymnasium.registry) - known:
@@ -127,7 +124,7 @@ def reader(tmp_path, monkeypatch):
         sys.modules.pop(file.stem, None)
 
 
-def some_steps(env_id: str, count: int = 80) -> dict[str, np.ndarray]:
+def some_steps(env_id: str, count: int = LEAST + 10) -> dict[str, np.ndarray]:
     """Steps of random actions, as a replay buffer of Stable-Baselines3 names them."""
     env, rows = gymnasium.make(env_id), []
     env.action_space.seed(0)
@@ -164,8 +161,6 @@ def carry_out(command: Command, folder: Path) -> None:
             patch.setattr(screening, "ROOT", folder)
             screening.main()
         assert (folder / "docs/screening.md").read_text() == (ROOT / "docs/screening.md").read_text(), command.text
-    elif command.text == "python -m benchmarks.learning_table":
-        learning_table.write_table(folder)
     elif program == "python" and "benchmarks" in command.text:
         run_benchmark(words)
     else:
