@@ -13,8 +13,11 @@ ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "results/screening"
 STEPS = (5_000, 10_000, 20_000, 30_000, 50_000)
 FOLDERS = {
+    "random_cuts": "default",
+    "cut_at_200": "A, cut at 200 steps or 1/200 of all env steps",
+    "cut_at_200_learned": "the same, termination learned",
     "recent_starts": "A: as B, and half of the rollouts start in recent states",
-    "two_updates_recent": "A, cut at 1/200 of all env steps, 2 updates per env step",
+    "two_updates_recent": "A, cut at 200 steps or 1/200 of all env steps, 2 updates per env step",
     "zero_in_bounds": "B: as C, and bounds include 0",
     "faster_targets": "B, tau 0.05",
     "five_steps_five_critics": "C, H = 5, 5 critics, tau 0.005, no dropout, no siblings",
