@@ -15,7 +15,6 @@ STEPS = (5_000, 10_000, 20_000, 30_000, 50_000)
 FOLDERS = {
     "random_cuts": "default",
     "cut_at_200": "A, cut at 200 steps or 1/200 of all env steps",
-    "cut_at_200_learned": "the same, termination learned",
     "recent_starts": "A: as B, and half of the rollouts start in recent states",
     "two_updates_recent": "A, cut at 200 steps or 1/200 of all env steps, 2 updates per env step",
     "zero_in_bounds": "B: as C, and bounds include 0",

@@ -57,8 +57,8 @@ class World:
     def step(self, action: np.ndarray, *, cut_at: float = math.inf) -> Outcome:
         """Take an action in [-1, 1]; a step that went wrong ends the episode and brings no row.
 
-        From `cut_at` steps on, an episode may be left as at a time limit: it is longer than L with probability cut_at / L.
-        So there are many beginnings, and long episodes too.
+        From `cut_at` steps on, an episode may be left as at a time limit: it is longer than L steps with probability
+        cut_at / L. So there are many beginnings, and long episodes too.
         """
         self.steps += 1
         if not np.isfinite(action).all():
