@@ -94,7 +94,7 @@ def draw(folder: Path, picture: Path) -> None:
             if (run / RANDOM).exists():
                 level = np.mean(json.loads((run / RANDOM).read_text())["returns"])
                 axes.axhline(level, color=COLOURS[6], linestyle="--", linewidth=1)
-            axes.set_title(run.name.rpartition("_")[0])
+            axes.set_title(run.name.rpartition("_")[0], fontsize=7)
             axes.set_xlim(left=0)
             axes.xaxis.set_major_formatter(FuncFormatter(thousands))
         for axes in panels[len(runs) :]:

@@ -97,7 +97,7 @@ def test_hoppers_discount_looks_further_ahead_as_the_horizon_grows(step, ahead):
 
 @pytest.mark.parametrize(("algo", "name"), [("mbdp", "paper"), ("mbpo", "default"), ("sac", "default")])
 def test_systems_as_published_cut_no_episode(algo, name):
-    assert preset(algo, "Hopper-v5", name).cut_at == math.inf
+    assert preset(algo, "Hopper-v5", name).cut_episodes == 0
 
 
 @pytest.mark.parametrize("last", [0.0, 0.5, 0.9])

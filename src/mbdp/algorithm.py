@@ -13,7 +13,7 @@ import optax
 from mbdp.agents import expansion, sac
 from mbdp.config import Config
 from mbdp.dropout import model_dropout
-from mbdp.envs.interact import Outcome, World
+from mbdp.envs.interact import NEVER, Cut, Outcome, World
 from mbdp.models import ensemble
 from mbdp.models.endings import describe_endings
 from mbdp.models.ensemble import Ensemble
@@ -28,6 +28,7 @@ from mbdp.user_functions import reward_error
 
 Explore = Callable[..., np.ndarray]  # (actor, observation, *, rng) -> action in [-1, 1]
 Metrics = dict[str, Any]
+LATE, LATE_EVERY = 2_000, 250  # env steps that tell what is usual, and how often that is looked at
 FROM_DATA = 2**31  # beyond any env step
 
 
@@ -90,7 +91,8 @@ def mbdp(
         outcome = None
         if not learner.acted:
             # Take an action in environment using policy pi_theta; add samples to D_env.
-            outcome = act(learner, world, None if past_warm_up < 0 else sac.explore, seed=seed, cut_at=config.cut_at)
+            explore = None if past_warm_up < 0 else sac.explore
+            outcome = act(learner, world, explore, seed=seed, cut=when_to_cut(learner, config))
             if config.fits_at(past_warm_up):
                 yield Progress(learner.step + 1, outcome, Metrics(), settled=False)
                 continue
@@ -124,7 +126,7 @@ def _learn(
     return metrics
 
 
-def act(learner: Learner, world: World, explore: Explore | None, *, seed: int, cut_at: float = math.inf) -> Outcome:
+def act(learner: Learner, world: World, explore: Explore | None, *, seed: int, cut: Cut = NEVER) -> Outcome:
     """One env step as the policy explores, or at random, and what it brought added to D_env."""
     rng = generator(seed, "action", learner.step)
 
@@ -133,10 +135,24 @@ def act(learner: Learner, world: World, explore: Explore | None, *, seed: int, c
             return rng.uniform(-1, 1, (*observation.shape[:-1], world.spec.action_size))
         return explore(learner.agent.actor, observation, rng=rng)
 
-    outcome = world.take(choose, cut_at=cut_at)
+    outcome = world.take(choose, cut=cut)
     learner.d_env.add(outcome.rows)
     learner.acted = True
     return outcome
+
+
+def when_to_cut(learner: Learner, config: Config) -> Cut:
+    """Random episodes are short; later ones go on while they earn at least half of what steps earned of late."""
+    if not config.cut_episodes:
+        return NEVER
+    if learner.step < config.warm_up:
+        return Cut(config.cut_episodes, math.inf)
+    known = (
+        len(learner.d_env) // LATE_EVERY * LATE_EVERY
+    )  # not every step, so that processes need not be told each time
+    late = unpack(learner.d_env.rows[max(0, known - LATE) : known], learner.d_env.spec).reward
+    usual = float(np.mean(late)) if known else -math.inf
+    return Cut(config.cut_episodes, usual - abs(usual) / 2)
 
 
 def fit_model(learner: Learner, config: Any, budget: Budget, termination: Termination | None, *, seed: int) -> Metrics:

@@ -106,7 +106,7 @@ class Config(Common):
         1_000, "env steps with random actions before training starts (long tasks: up to 2,500); none with --data"
     )
     cut_episodes: int = option(
-        100, "steps after which training may cut an episode: N / L of all that get so far are longer than L; 0 = never"
+        100, "steps after which training cuts an episode that earns less than usual, or by chance; 0 = never"
     )
     data_steps: int = option(
         0, "learning from --data before the first env step, counted in env steps; 0 = one per row, 20,000 at most"
@@ -215,11 +215,6 @@ class Config(Common):
     def warm_up(self) -> int:
         """Env steps with random actions: a policy that has learned from data needs none."""
         return 0 if self.data_steps else self.random_steps
-
-    @property
-    def cut_at(self) -> float:
-        """Steps of an episode after which training may cut it."""
-        return self.cut_episodes or math.inf
 
     def fits_at(self, past_warm_up: int) -> bool:
         """Whether the ensemble is fitted so many env steps after the random ones."""

@@ -51,7 +51,7 @@ UNTESTED = {
     r"^pip install ('gymnasium\[box2d\]'|gymnasium-robotics|'shimmy)": "packages of others",
     r"^mbdp train (gymnasium_robotics|shimmy):": "it needs packages of others",
     r"^make bench": "half an hour of a machine that does nothing else",
-    r"^python -m benchmarks\.(known_reward|learned_termination|warm_start|several_envs|unknown_envs)$": "hours, and "
+    r"^python -m benchmarks\.(known_reward|learned_termination|warm_start|several_envs|unknown_envs)": "hours, and "
     "it would overwrite measured numbers",
     r"^python -m benchmarks\.(export_latency|robustness_speed)$": "it would overwrite measured numbers",
     r"^python benchmarks/checkpoint_speed": "it would overwrite measured numbers",

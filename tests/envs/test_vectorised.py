@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mbdp.envs.interact import MOST_FAULTS, Outcome, World
+from mbdp.envs.interact import MOST_FAULTS, NEVER, Cut, Outcome, World
 from mbdp.envs.tasks import make
 from mbdp.envs.toy import POINT_MASS
 from mbdp.envs.vectorised import VectorWorld, made_of, new_world
@@ -114,7 +114,7 @@ def test_a_world_goes_on_bit_for_bit_from_the_middle_of_a_common_step(env):
 
 def test_episodes_are_cut_in_every_env_from_the_moment_on_that_it_is_asked_for():
     with world_of(short) as world:
-        found = [world.take(always(0 * PUSH), cut_at=cut) for cut in [np.inf] * 3 * ENVS + [0] * 2 * ENVS]
+        found = [world.take(always(0 * PUSH), cut=cut) for cut in [NEVER] * 3 * ENVS + [Cut(1, np.inf)] * 2 * ENVS]
     assert [one.episode_length for one in found if one.episode_length] == [4] * ENVS + [1] * ENVS
 
 

@@ -30,6 +30,16 @@ class Outcome(NamedTuple):
     episode_length: int | None = None
 
 
+class Cut(NamedTuple):
+    """When training leaves an episode, as at a time limit; `World.step` has the rule."""
+
+    shortest: float  # steps
+    usual: float  # reward per step
+
+
+NEVER = Cut(math.inf, -math.inf)
+
+
 class World:
     """One environment being acted in; episode k starts from a seed derived from (seed, k), so any can be repeated.
 
@@ -50,15 +60,15 @@ class World:
         self.episode = -1
         self.observation = self._begin()
 
-    def take(self, choose: Callable[[np.ndarray], np.ndarray], *, cut_at: float = math.inf) -> Outcome:
+    def take(self, choose: Callable[[np.ndarray], np.ndarray], *, cut: Cut = NEVER) -> Outcome:
         """One env step with the action that is chosen for the observation."""
-        return self.step(choose(self.observation), cut_at=cut_at)
+        return self.step(choose(self.observation), cut=cut)
 
-    def step(self, action: np.ndarray, *, cut_at: float = math.inf) -> Outcome:
+    def step(self, action: np.ndarray, *, cut: Cut = NEVER) -> Outcome:
         """Take an action in [-1, 1]; a step that went wrong ends the episode and brings no row.
 
-        From `cut_at` steps on, an episode may be left as at a time limit: it is longer than L steps with probability
-        cut_at / L. So there are many beginnings, and long episodes too.
+        From `cut.shortest` steps on, an episode is left if its last so many steps earned less than usual, or by chance:
+        it is longer than L steps with probability shortest / L. So there are many beginnings, and long episodes too.
         """
         self.steps += 1
         if not np.isfinite(action).all():
@@ -77,10 +87,11 @@ class World:
         before = self.observation
         self.observation = following
         self.episode_return += float(reward)
+        self.rewards.append(float(reward))
         self.episode_length += 1
         action = np.asarray(action, np.float32)
         row = pack(Transition(before, action, reward, following, np.float32(terminated)))
-        truncated = truncated or self.episode_length * self.luck >= cut_at
+        truncated = truncated or self._is_cut(cut)
         if terminated or truncated or self.episode_length >= FAR:
             self.faults_in_a_row = 0
         if not (terminated or truncated):
@@ -135,6 +146,7 @@ class World:
     def _begin(self) -> np.ndarray:
         self.episode += 1
         self.episode_return, self.episode_length = 0.0, 0
+        self.rewards: list[float] = []
         self.luck = generator(self.seed, "cut", self.episode, self.lane or 0).random()
         seed = int(generator(self.seed, "episode", self.episode, self.lane or 0).integers(2**31))
         try:
@@ -151,6 +163,12 @@ class World:
         if not np.isfinite(observation).all():
             raise Broken(f"{self._where()}: reset gave {observation}, not {self.spec.observation_size} finite numbers")
         return observation
+
+    def _is_cut(self, cut: Cut) -> bool:
+        if self.episode_length < cut.shortest:
+            return False
+        late = self.rewards[-int(cut.shortest) :]
+        return self.episode_length * self.luck >= cut.shortest or sum(late) < cut.usual * len(late)
 
     def _wrong_with(self, following: np.ndarray, reward: np.float32, time: float) -> str:
         """What is wrong with an answer of the environment, or nothing."""

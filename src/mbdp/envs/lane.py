@@ -1,6 +1,5 @@
 """One of several environments of a run, as the process that it lives in sees it."""
 
-import math
 import multiprocessing
 import os
 import sys
@@ -13,7 +12,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
 
-from mbdp.envs.interact import Outcome, World
+from mbdp.envs.interact import NEVER, Outcome, World
 from mbdp.envs.spaces import adapted
 from mbdp.envs.tasks import EnvMaker
 from mbdp.types import BadInput, Spec
@@ -44,7 +43,7 @@ class Lane(gymnasium.Env[np.ndarray, np.ndarray]):
         self.action_space = Box(-1.0, 1.0, (spec.action_size,), np.float32)
         self.world: World | None = None
         self.place: EpisodePlace | None = None  # where to begin, if not at the first episode
-        self.cut_at = math.inf
+        self.cut = NEVER
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
         """Begin, or return to `place`."""
@@ -60,7 +59,7 @@ class Lane(gymnasium.Env[np.ndarray, np.ndarray]):
         """Take an action in [-1, 1]."""
         assert self.world is not None
         try:
-            report = LaneReport({}, self.world.step(action, cut_at=self.cut_at))
+            report = LaneReport({}, self.world.step(action, cut=self.cut))
         except BadInput as error:
             report = LaneReport({}, broken=str(error))
         report = report._replace(bookmark=self.world.bookmark())

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
 
-from mbdp.envs.interact import BOOKMARK, Outcome, World
+from mbdp.envs.interact import BOOKMARK, NEVER, Cut, Outcome, World
 from mbdp.envs.lane import EpisodePlace, Lane, LaneReport
 from mbdp.envs.simulator_processes import end, kill, start
 from mbdp.envs.spaces import adapted
@@ -56,20 +56,20 @@ class VectorWorld(World):
         self.waiting: list[Outcome] = []  # of that step, not yet handed out
         super().__init__(env, seed)
 
-    def take(self, choose: Callable[[np.ndarray], np.ndarray], *, cut_at: float = math.inf) -> Outcome:
+    def take(self, choose: Callable[[np.ndarray], np.ndarray], *, cut: Cut = NEVER) -> Outcome:
         """The next outcome; with none left, all environments take the actions chosen for their observations."""
-        return self.waiting.pop(0) if self.waiting else self.step(choose(self.observation), cut_at=cut_at)
+        return self.waiting.pop(0) if self.waiting else self.step(choose(self.observation), cut=cut)
 
-    def step(self, action: np.ndarray, *, cut_at: float = math.inf) -> Outcome:
+    def step(self, action: np.ndarray, *, cut: Cut = NEVER) -> Outcome:
         """Take an action (env, number) in every environment; `take` hands out the outcomes after the first."""
         if self.vector is None:
             self._return()
         taken = np.asarray(action, np.float32)
 
         def go(vector: AsyncVectorEnv) -> tuple[Any, ...]:
-            if cut_at != self.told:
-                vector.set_attr("cut_at", cut_at)
-                self.told = cut_at
+            if cut != self.told:
+                vector.set_attr("cut", [cut] * self.envs)
+                self.told = cut
             return vector.step(taken)
 
         reports = self._ask(go)
@@ -125,7 +125,7 @@ class VectorWorld(World):
         spaces = self.env.observation_space, self.env.action_space
         if self.vector is None:
             lanes = [partial(Lane, self.maker, self.seed, lane, spaces) for lane in range(self.envs)]
-            self.vector, self.told = start(lanes, self.name), math.inf
+            self.vector, self.told = start(lanes, self.name), NEVER
         places: list[EpisodePlace | None] = [None] * self.envs  # their first episodes
         for lane, (one, own) in enumerate(zip(self.bookmarks, self.actions, strict=False)):
             actions = np.reshape(np.asarray(own, np.float32), (-1, self.spec.action_size))
