@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "results/screening"
 STEPS = (5_000, 10_000, 20_000, 30_000, 50_000)
 FOLDERS = {
-    "random_cuts": "default",
+    "cut_by_chance": "A, cut by chance from 100 steps on",
     "cut_at_200": "A, cut at 200 steps or 1/200 of all env steps",
     "recent_starts": "A: as B, and half of the rollouts start in recent states",
     "two_updates_recent": "A, cut at 200 steps or 1/200 of all env steps, 2 updates per env step",
