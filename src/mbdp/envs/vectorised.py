@@ -1,6 +1,5 @@
 """Several environments that step at once, for slow simulators: each in a process, run by Gymnasium's vector env."""
 
-import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -50,7 +49,7 @@ class VectorWorld(World):
     def __init__(self, env: gymnasium.Env, maker: EnvMaker, seed: int, envs: int):
         self.maker, self.envs = maker, envs
         self.vector: AsyncVectorEnv | None = None
-        self.told = math.inf  # where its environments cut an episode
+        self.told = NEVER  # when its environments cut an episode
         self.bookmarks: list[dict[str, int]] = []  # of every env, at the end of the newest common step
         self.actions: list[list[np.ndarray]] = [[] for _ in range(envs)]  # of their current episodes
         self.waiting: list[Outcome] = []  # of that step, not yet handed out
