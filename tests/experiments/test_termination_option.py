@@ -6,13 +6,12 @@ import pytest
 
 from mbdp.analysis.run_groups import group_runs
 from mbdp.analysis.runs import find_runs
-from mbdp.envs.toy import POINT_MASS
+from mbdp.envs.toy import POINT_MASS, PointMass
 from mbdp.experiments.checkpoint_folder import newest_of
 from mbdp.experiments.cli import main
 from mbdp.experiments.sweep.spec import read_spec
 from mbdp.experiments.training_world import NOMINAL_WORLD, TrainingWorld, new_agent
 from tests.conftest import TINY
-from tests.experiments.test_own_environment import MODULE
 from tests.faults.runs import metrics, remains, start_and_die, train
 
 LEARNED = ("--termination", "learned")
@@ -80,9 +79,14 @@ def test_a_wrong_one_is_one_line(options, message, tmp_path, capsys):
 
 
 def test_a_known_rule_is_refused_where_none_is(tmp_path, monkeypatch, capsys):
-    (tmp_path / "module_without_a_rule.py").write_text(MODULE)
+    lines = (
+        "import gymnasium",
+        f"from {PointMass.__module__} import PointMass",
+        "gymnasium.register('NoRule-v0', PointMass)",
+    )
+    (tmp_path / "module_without_a_rule.py").write_text("\n".join(lines))
     monkeypatch.syspath_prepend(tmp_path)
-    env = "module_without_a_rule:InParts-v0"
+    env = "module_without_a_rule:NoRule-v0"
     assert main(["train", env, "--termination", "known", "--out", str(tmp_path / "runs")]) == 2
     assert f"termination must be learned in {env}" in capsys.readouterr().err
 
