@@ -47,20 +47,6 @@ def wheel(tmp_path_factory):
     return built
 
 
-@pytest.fixture(scope="module", params=DECLARED)
-def python(request, tmp_path_factory, wheel):
-    """The interpreter of an environment that holds the wheel and what it depends on, and nothing else."""
-    base = find_python(request.param)
-    if base is None and request.param != DECLARED[0]:
-        pytest.skip(f"there is no Python {request.param} here")
-    assert base, f"the oldest Python that is declared, {request.param}, is always tested"
-    folder = tmp_path_factory.mktemp("empty")
-    call(base, "-m", "venv", str(folder))
-    executable = folder / "bin" / "python"
-    call(executable, "-m", "pip", "install", *QUIET, "--constraint", str(ROOT / "constraints.txt"), str(wheel))
-    return executable
-
-
 def find_python(version: str) -> Path | None:
     """A Python of this version: the one that runs the tests, one on the path, or one that pyenv has."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
@@ -72,6 +58,22 @@ def version_of(file: str | Path) -> str:
     """As the file itself says, because pyenv puts a `python3.12` on the path that only says it is not installed."""
     code = "import sys; print(*sys.version_info[:2], sep='.')"
     return subprocess.run([file, "-c", code], capture_output=True, text=True).stdout.strip()
+
+
+# The oldest Python that is declared is always tested, the others where the machine has them.
+TESTED = [DECLARED[0], *filter(find_python, DECLARED[1:])]
+
+
+@pytest.fixture(scope="module", params=TESTED)
+def python(request, tmp_path_factory, wheel):
+    """The interpreter of an environment that holds the wheel and what it depends on, and nothing else."""
+    base = find_python(request.param)
+    assert base, f"there is no Python {request.param}, which must be tested"
+    folder = tmp_path_factory.mktemp("empty")
+    call(base, "-m", "venv", str(folder))
+    executable = folder / "bin" / "python"
+    call(executable, "-m", "pip", "install", *QUIET, "--constraint", str(ROOT / "constraints.txt"), str(wheel))
+    return executable
 
 
 def call(executable: Path, *arguments: str, cwd: Path | None = None) -> str:
