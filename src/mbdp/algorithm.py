@@ -147,9 +147,8 @@ def when_to_cut(learner: Learner, config: Config) -> Cut:
         return NEVER
     if learner.step < config.warm_up:
         return Cut(config.cut_episodes, math.inf)
-    known = (
-        len(learner.d_env) // LATE_EVERY * LATE_EVERY
-    )  # not every step, so that processes need not be told each time
+    # Not looked at in every step, so that the processes of several environments need not be told each time.
+    known = len(learner.d_env) // LATE_EVERY * LATE_EVERY
     late = unpack(learner.d_env.rows[max(0, known - LATE) : known], learner.d_env.spec).reward
     usual = float(np.mean(late)) if known else -math.inf
     return Cut(config.cut_episodes, usual - abs(usual) / 2)

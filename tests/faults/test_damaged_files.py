@@ -44,12 +44,13 @@ def test_a_checkpoint_from_before_expansion_goes_on_as_it_was(tmp_path):
     assert agent.learn(20).learner.step == about["step"] + 20
 
 
-def test_a_checkpoint_from_before_episodes_were_cut_cuts_none(file):
+@pytest.mark.parametrize("setting", ["cut_episodes", "recent"])
+def test_a_checkpoint_from_before_a_setting_goes_on_without_it(file, setting):
     with safetensors.safe_open(file, framework="numpy") as opened:
         settings = json.loads(opened.metadata()["mbdp"])["config"]
-    assert settings.pop("cut_episodes") > 0
+    assert settings.pop(setting) > 0
     forge(file, config=settings)
-    assert MBDP.load(file).config.cut_episodes == 0
+    assert getattr(MBDP.load(file).config, setting) == 0
 
 
 def header(file: Path) -> dict:
