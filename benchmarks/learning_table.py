@@ -11,8 +11,9 @@ from mbdp.analysis.curves import read_curve
 from mbdp.analysis.published import read_published
 
 RUNS = "results/evidence/learning/mbdp"
-STEPS = (10_000, 20_000, 30_000, 50_000, 100_000)
+STEPS = (20_000, 50_000, 100_000)
 RIVALS = ("DHMBPO", "MACURA", "MBPO (as in MACURA)", "SAC")
+NOTHING = "-"
 
 
 def write_table(root: Path) -> None:
@@ -22,14 +23,14 @@ def write_table(root: Path) -> None:
 
 def beside_published(folder: Path, csv: Path) -> str:
     """Means over seeds of the default preset beside published means, all over the last tenth of the steps."""
-    lines = ["| task | env steps | ours | seeds | " + " | ".join(RIVALS) + " |", "|---" * (4 + len(RIVALS)) + "|"]
+    lines = ["| task | ours | seeds | " + " | ".join(RIVALS) + " |", "|---" * (3 + len(RIVALS)) + "|"]
     for task in sorted({run.name.rpartition("_")[0] for run in folder.glob("*_*")}):
-        for step in STEPS:
-            values = [last_tenth(run, step) for run in sorted(folder.glob(f"{task}_*"))]
-            found = [value for value in values if value is not None]
-            if found:
-                others = " | ".join(published(csv, name, task, step) for name in RIVALS)
-                lines.append(f"| {task} | {step:,} | {sum(found) / len(found):,.0f} | {len(found)} | {others} |")
+        runs = sorted(folder.glob(f"{task}_*"))
+        reached = [[value for run in runs if (value := last_tenth(run, step)) is not None] for step in STEPS]
+        ours = [f"{sum(values) / len(values):,.0f}" if values else NOTHING for values in reached]
+        seeds = [str(len(values)) if values else NOTHING for values in reached]
+        others = [[published(csv, name, task, step) for step in STEPS] for name in RIVALS]
+        lines.append(f"| {task} | " + " | ".join(" / ".join(cell) for cell in (ours, seeds, *others)) + " |")
     return "\n".join(lines)
 
 
@@ -44,11 +45,11 @@ def last_tenth(run: Path, step: int) -> float | None:
 
 
 def published(csv: Path, method: str, task: str, step: int) -> str:
-    """A method's published mean there, or nothing."""
+    """A method's published mean there, if there is one."""
     for curve in read_published(csv, [method]):
         if task.startswith(curve.task) and step in curve.steps:
             return f"{curve.returns[list(curve.steps).index(step)]:,.0f}"
-    return ""
+    return NOTHING
 
 
 if __name__ == "__main__":

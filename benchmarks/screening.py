@@ -13,6 +13,8 @@ ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "results/screening"
 STEPS = (5_000, 10_000, 20_000, 30_000, 50_000)
 FOLDERS = {
+    "walker_alpha_half": "default preset, alpha 0.5",
+    "walker_real_targets": "default preset, alpha 0.5, half of the rows real, critics learn from them",
     "cut_by_chance": "A, cut by chance from 100 steps on",
     "cut_at_200": "A, cut at 200 steps or 1/200 of all env steps",
     "recent_starts": "A: as B, and half of the rollouts start in recent states",

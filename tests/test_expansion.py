@@ -13,7 +13,7 @@ from mbdp.agents.expansion import TrainingPath, imagine, kept_share, soft_return
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble, Scaling
 from mbdp.plans import Shape, TrainingRollout
-from mbdp.types import Spec
+from mbdp.types import Spec, Transition
 
 SPEC = Spec(1, 1)
 A, B = 0.9, 0.5  # s' = A s + B a
@@ -187,7 +187,28 @@ def trained(updates: int, **changes: Any) -> expansion.Agent:
     shape = Shape(16, 2, activation="silu", layer_norm=True, normalised_inputs=True, learning_rate=3e-3)
     agent = expansion.create(SPEC, shape, key=KEY)
     starts = jax.random.normal(KEY, (updates, 32 // own.siblings, 1))
-    return expansion.update(agent, linear(members=4, pay=[-1, 0, 1, 2]), starts, plan=own, new_share=1.0, key=KEY)[0]
+    model, nothing = linear(members=4, pay=[-1, 0, 1, 2]), real_rows(jnp.zeros((updates, 0)))
+    return expansion.update(agent, model, starts, nothing, plan=own, new_share=1.0, key=KEY)[0]
+
+
+def real_rows(reward: jax.Array, terminated: Any = 0.0) -> Transition:
+    """Real transitions from 2 to 3 with action 0.5."""
+    state = jnp.ones((*reward.shape, 1))
+    return Transition(2 * state, state / 2, reward, 3 * state, jnp.broadcast_to(terminated, reward.shape))
+
+
+def test_the_target_of_a_real_transition_is_its_reward_and_what_the_rollout_from_its_end_returns():
+    agent = expansion.create(SPEC, Shape(16, 2), key=KEY)
+    agent = eqx.tree_at(lambda a: (a.bounds, a.log_temperature), agent, (jnp.array([-10.0, 30.0]), jnp.asarray(-50.0)))
+    real = real_rows(jnp.array([5.0, 7.0]), jnp.array([0.0, 1.0]))
+    _, (target, (observation, action), *_) = expansion._loss(
+        agent.actor, agent, linear(), jnp.zeros((4, 1)), real, plan(), KEY
+    )
+    np.testing.assert_allclose(observation[:, 0], [3, 3, 0, 0, 0, 0, 2, 2])
+    np.testing.assert_allclose(action[-2:, 0], 0.5)
+    assert target[0] > 1  # the return of the rollout from 3, where the episode goes on
+    np.testing.assert_allclose(target[1], 0.0)  # nothing is earned after the end
+    np.testing.assert_allclose(target[-2:], [5.0 + 0.9 * target[0], 7.0], rtol=1e-6)
 
 
 def test_the_actor_learns_to_act_where_acting_pays():

@@ -4,7 +4,7 @@ import pytest
 
 from mbdp.models import ensemble
 from mbdp.models.ensemble import Ensemble
-from mbdp.models.fit import Score, create_optimiser, fit, scaling_of, score, split
+from mbdp.models.fit import Score, _drawn, create_optimiser, fit, scaling_of, score, split
 from mbdp.plans import Budget
 from mbdp.replay import Replay
 from tests.conftest import compilations, linear_system
@@ -23,6 +23,19 @@ def fitted(data: Replay, budget: Budget, seed: int = 0) -> tuple[Ensemble, Score
 def test_a_fixed_budget_learns_a_linear_system():
     _, scores = fitted(linear_system(500), FIXED)
     assert (np.asarray(scores.mse) < 0.02).all()
+
+
+def test_a_share_of_each_minibatch_is_of_the_newest_rows():
+    own, budget = np.arange(1_000), FIXED._replace(recent=0.25)
+    drawn = _drawn(own, 1_000, budget, np.random.default_rng(0)).reshape(budget.steps, budget.batch)
+    newest = (drawn >= 900).mean(axis=1)
+    assert newest.min() >= 0.25
+    assert newest.mean() == pytest.approx(0.25 + 0.75 * 0.1, abs=0.01)
+
+
+def test_a_member_without_any_of_the_newest_rows_draws_from_its_own():
+    drawn = _drawn(np.arange(5), 1_000, FIXED._replace(recent=0.5), np.random.default_rng(0))
+    assert set(drawn) == set(range(5))
 
 
 def test_early_stopping_learns_a_linear_system():

@@ -23,7 +23,7 @@ from mbdp.replay import Replay, mixed_minibatches, unpack
 from mbdp.rollout import Imagined, rollout, surviving_rows
 from mbdp.streams import generator, key
 from mbdp.termination import disagreement
-from mbdp.types import Reward, Spec, Termination
+from mbdp.types import Reward, Spec, Termination, Transition
 from mbdp.user_functions import reward_error
 
 Explore = Callable[..., np.ndarray]  # (actor, observation, *, rng) -> action in [-1, 1]
@@ -216,7 +216,7 @@ def improve_policy(
         learner.agent, train = expansion.update(
             learner.agent,
             learner.model[learner.kept],
-            unpack(minibatches, spec).observation,
+            *split_real(unpack(minibatches, spec), config.real_target_rows),
             plan=config.training_rollout(spec, termination, reward),
             new_share=sac.new_share(learner.agent, len(minibatches), config.average_over / config.update_every),
             key=key_update,
@@ -227,6 +227,11 @@ def improve_policy(
     if "train/alpha_effective" in metrics:
         metrics["imagination/alpha_effective"] = metrics.pop("train/alpha_effective")
     return metrics
+
+
+def split_real(rows: Transition, real: int) -> tuple[np.ndarray, Transition]:
+    """Start states of training rollouts, and the first `real` rows of each minibatch as transitions."""
+    return rows.observation[:, real:], Transition(*(x[:, :real] for x in rows))
 
 
 def create(config: Config, spec: Spec, *, seed: int) -> Learner:

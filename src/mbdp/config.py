@@ -106,7 +106,7 @@ class Config(Common):
         1_000, "env steps with random actions before training starts (long tasks: up to 2,500); none with --data"
     )
     cut_episodes: int = option(
-        100, "steps after which training cuts an episode that earns less than usual, or by chance; 0 = never"
+        100, "training cuts an episode whose last so many steps earned less than half of what is usual; 0 = never"
     )
     data_steps: int = option(
         0, "learning from --data before the first env step, counted in env steps; 0 = one per row, 20,000 at most"
@@ -122,6 +122,7 @@ class Config(Common):
     member_per: MemberPer = option("row", "draw a member for each imagined row, or one for all rows of a step")
     model_every: int = option(250, "env steps between two refits of the ensemble")
     fit_steps: int = option(200, "gradient steps per refit, warm-started; 0 = stop early by hold-out error, as MBPO")
+    fit_recent: float = option(0.5, "share of each fit minibatch from the newest tenth of the real rows; 0 = uniform")
     first_fit_steps: int = option(1_600, "gradient steps of the first fit, unless fit_steps is 0")
     longest_epoch: int = option(
         0, "early stopping: most gradient steps between two checks of the hold-out error; 0 = a whole epoch"
@@ -145,6 +146,9 @@ class Config(Common):
     update_every: int = option(10, "env steps between two rounds of updates; a round makes up for all of them")
     actor_every: int = option(1, "critic updates per update of actor and temperature")
     real_ratio: float = option(0.05, "share of real rows in each minibatch; 1 = model-free SAC")
+    real_targets: bool = option(
+        False, "critics also regress on the real rows of each minibatch, at the action that was taken; needs expansion"
+    )
     batch: int = option(256, "batch size of actor and critic updates")
     critics: int = option(2, "number of critics; a target is the smaller of a random pair")
     activation: Activation = option("silu", "activation of actor and critics")
@@ -201,8 +205,12 @@ class Config(Common):
             raise BadInput(f"actor-every must be 1 where expansion is above 0; it is {self.actor_every}")
         if self.expansion and self.last_discount > self.discount:
             raise BadInput("last-discount must be 0 where expansion is above 0")
+        if self.real_targets and not self.expansion:
+            raise BadInput("real-targets must be off where expansion is 0: there SAC learns from all real rows anyway")
         if not self.expansion and self.critics != 2:
             raise BadInput(f"critics must be 2 where expansion is 0; it is {self.critics}")
+        if self.fit_recent and not self.fit_steps:
+            raise BadInput("fit-recent must be 0 where fit-steps is 0: early stopping goes through all rows")
         if self.critics < 2:
             raise BadInput(f"critics must be at least 2; it is {self.critics}")
 
@@ -276,6 +284,7 @@ class Config(Common):
             longest_epoch=self.longest_epoch,
             most_steps=self.most_fit_steps,
             bootstrap=self.bootstrap,
+            recent=self.fit_recent,
         )
 
     def plan(self, termination: Termination | None, reward: Reward | None = None) -> Plan:
@@ -294,6 +303,11 @@ class Config(Common):
     def minibatches(self) -> dict[str, Any]:
         rows = self.batch // self.siblings if self.expansion else self.batch
         return {"real_ratio": self.real_ratio, "batch": rows, "count": self.updates_per_step * self.update_every}
+
+    @property
+    def real_target_rows(self) -> int:
+        """Rows of each minibatch that critics regress on as the real transitions that they are."""
+        return round(self.real_ratio * self.minibatches["batch"]) if self.real_targets else 0
 
     @property
     def siblings(self) -> int:
@@ -353,7 +367,9 @@ _BY_TYPE: dict[Any, Rule] = {
 }
 _BY_NAME: dict[str, Rule] = {
     **dict.fromkeys(("alpha", "beta"), (_fraction, "a number in [0, 1), the fraction that is dropped")),
-    **dict.fromkeys(("real_ratio", "recent", "discount", "trace"), (lambda x: 0 <= x <= 1, "a number in [0, 1]")),
+    **dict.fromkeys(
+        ("real_ratio", "recent", "fit_recent", "discount", "trace"), (lambda x: 0 <= x <= 1, "a number in [0, 1]")
+    ),
     "last_discount": (_fraction, "a number in [0, 1)"),
     **dict.fromkeys(
         ("steps", "data_steps", "cut_episodes", "fit_steps", "longest_epoch", "most_fit_steps", "expansion"),

@@ -47,6 +47,7 @@ class Budget(NamedTuple):
     batch: int
     learning_rate: float
     learn_termination: bool
+    recent: float = 0.0  # share of each minibatch from the newest tenth of the rows, with a fixed number of steps
     # With early stopping:
     longest_epoch: int = 0  # steps between two looks at the hold-out error; 0 is a whole epoch
     most_steps: int = 0  # of a fit that has a last one to start from; 0 is no limit

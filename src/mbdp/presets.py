@@ -32,6 +32,7 @@ WITHOUT_EXPANSION: dict[str, Any] = {
     "first_fit_steps": 1_000,
     "rollouts": 30_000,
     "recent": 0.0,
+    "fit_recent": 0.0,
     "imagined_per_drawn": 1.0,
     "horizon": (1, 1, 0, 0),
     "d_model_fits": 4,

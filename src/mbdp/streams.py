@@ -23,7 +23,6 @@ Purpose = Literal[
     "update",  # noise of the policy and the model within updates
     "predict",  # stochastic actions that a caller asks for
     "theory",  # states and imagined returns behind `theory/*`, which learning never sees
-    "cut",  # how long training lets an episode be
 ]
 _NUMBER = {purpose: number for number, purpose in enumerate(get_args(Purpose))}
 

@@ -44,7 +44,7 @@ def test_a_checkpoint_from_before_expansion_goes_on_as_it_was(tmp_path):
     assert agent.learn(20).learner.step == about["step"] + 20
 
 
-@pytest.mark.parametrize("setting", ["cut_episodes", "recent"])
+@pytest.mark.parametrize("setting", ["cut_episodes", "recent", "fit_recent"])
 def test_a_checkpoint_from_before_a_setting_goes_on_without_it(file, setting):
     with safetensors.safe_open(file, framework="numpy") as opened:
         settings = json.loads(opened.metadata()["mbdp"])["config"]

@@ -170,8 +170,8 @@ def test_a_critic_that_explodes_is_reported_once(q, said):
 def test_a_policy_of_nan_ends_the_run_with_a_checkpoint_and_the_last_good_policy(whole, tmp_path, capsys, monkeypatch):
     real = algorithm.expansion.update
 
-    def update(agent, model, starts, **rest):
-        agent, metrics = real(agent, model, starts, **rest)
+    def update(agent, *inputs, **rest):
+        agent, metrics = real(agent, *inputs, **rest)
         return jax.tree.map(lambda x: x * np.nan if x.dtype == np.float32 else x, agent), metrics
 
     monkeypatch.setattr(algorithm.expansion, "update", update)

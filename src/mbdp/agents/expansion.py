@@ -6,6 +6,8 @@ From a state of `d_model` the actor acts H times in the kept members. The soft r
 
 is what the actor climbs, through the model, with Q the critics' mean. Without its first entropy term, and with Q the
 smaller of two target critics, it is what the critics regress on at (s_0, a_0).
+Critics may also regress on real transitions (s, a, r, s', d): a rollout that starts in s' gives the target
+r + gamma (1 - d) G(s'). So they see ends of episodes that the models do not predict.
 Rollout dropout has a reading of its own here: each (s_0, a_0) is imagined in several members, and the highest fraction
 alpha of these returns is dropped. That is Theorem 3.1's V_alpha, of returns and not of rewards, with a gradient.
 """
@@ -25,7 +27,7 @@ from mbdp.dropout import rollout_dropout
 from mbdp.models.ensemble import Ensemble, Normal, predict, sample
 from mbdp.networks import MLP
 from mbdp.plans import Shape, TrainingRollout
-from mbdp.types import Spec
+from mbdp.types import Spec, Transition
 
 BOUND_QUANTILES = (0.01, 0.99)  # of the soft rewards, which bound what critics may say
 
@@ -61,16 +63,26 @@ def value(agent: Agent, observation: jax.Array, action: jax.Array) -> jax.Array:
 
 @partial(jax.jit, static_argnames="plan")
 def update(
-    agent: Agent, model: Ensemble, starts: jax.Array, *, plan: TrainingRollout, new_share: float, key: jax.Array
+    agent: Agent,
+    model: Ensemble,
+    starts: jax.Array,
+    real: Transition,
+    *,
+    plan: TrainingRollout,
+    new_share: float,
+    key: jax.Array,
 ) -> tuple[Agent, dict[str, jax.Array]]:
-    """An update for each minibatch of start states (update, row, observation); the metrics are means over them."""
+    """An update for each minibatch of start states (update, row, observation); the metrics are means over them.
+
+    Beside them, a share of real transitions (update, row, ...), which may have no rows.
+    """
     adam = optax.adam(plan.learning_rate)
 
-    def step(agent: Agent, inputs: tuple[jax.Array, jax.Array]) -> tuple[Agent, dict[str, jax.Array]]:
-        own, key = inputs
+    def step(agent: Agent, inputs: tuple[jax.Array, Transition, jax.Array]) -> tuple[Agent, dict[str, jax.Array]]:
+        own, really, key = inputs
         temperature = jnp.exp(agent.log_temperature)
         gradient, (target, first, soft_reward, metrics) = jax.grad(_loss, has_aux=True)(
-            agent.actor, agent, model, own, plan, key
+            agent.actor, agent, model, own, really, plan, key
         )
         bounds = _followed(agent.bounds, soft_reward, plan)
         critic_loss, of_critic = jax.value_and_grad(_critic_loss)(agent.critic, bounds, first, target)
@@ -94,7 +106,7 @@ def update(
         said = {"critic_loss": critic_loss, "temperature": temperature, "actor_gradient": optax.tree.norm(gradient)}
         return updated, metrics | said
 
-    agent, metrics = jax.lax.scan(step, agent, (starts, jax.random.split(key, len(starts))))
+    agent, metrics = jax.lax.scan(step, agent, (starts, real, jax.random.split(key, len(starts))))
     averaged = optax.incremental_update(agent.actor, agent.averaged_actor, new_share)
     return dataclasses.replace(agent, averaged_actor=averaged), jax.tree.map(jnp.mean, metrics)
 
@@ -103,22 +115,36 @@ Learned = tuple[jax.Array, tuple[jax.Array, jax.Array], jax.Array, dict[str, jax
 
 
 def _loss(
-    actor: MLP, agent: Agent, model: Ensemble, starts: jax.Array, plan: TrainingRollout, key: jax.Array
+    actor: MLP,
+    agent: Agent,
+    model: Ensemble,
+    starts: jax.Array,
+    real: Transition,
+    plan: TrainingRollout,
+    key: jax.Array,
 ) -> tuple[jax.Array, Learned]:
     """Minus the actor's mean soft return; beside it the critics' targets, where they hold, and the soft rewards."""
     key_path, key_pair, key_rounding = jax.random.split(key, 3)
     temperature = jnp.exp(agent.log_temperature)
-    path = imagine(actor, model, starts, plan, key=key_path)
+    starts = jnp.concatenate([real.next_observation, starts])
+    alive = jnp.ones(len(starts)).at[: len(real.terminated)].set(1 - real.terminated)
+    path = imagine(actor, model, starts, plan, at_start=alive, key=key_path)
     hoped = jnp.mean(_bounded_q(agent.critic, agent.bounds, *path.last), axis=0)
     pair = jax.random.choice(key_pair, len(agent.critic), (2,), replace=False) if len(agent.critic) > 2 else slice(2)
     doubted = jnp.min(_bounded_q(agent.target_critic, agent.bounds, *path.last)[pair], axis=0)
     climbed = soft_return(path, hoped, temperature, plan.discount)
     target = soft_return(path, jnp.clip(doubted, *agent.bounds), temperature, plan.discount)
-    target = target + temperature * path.log_probability[0]
+    entropy_bonus = -temperature * path.alive[0] * path.log_probability[0]  # of a_0, not part of Q(s_0, a_0)
+    target = target - entropy_bonus
     rounding = jax.random.uniform(key_rounding, (len(starts),))
     share = kept_share(jax.lax.stop_gradient(target).reshape(plan.siblings, -1), plan.alpha, rounding)
     climbed, target = (jnp.sum(share * x.reshape(share.shape), axis=0) for x in (climbed, target))
-    first = (path.first[0][: len(starts)], path.first[1][: len(starts)])  # the same for all siblings
+    after = target[: len(real.reward)] + entropy_bonus[: len(real.reward)]
+    target = jnp.concatenate([target, real.reward + plan.discount * after])
+    first = (  # the same for all siblings
+        jnp.concatenate([path.first[0][: len(starts)], real.observation]),
+        jnp.concatenate([path.first[1][: len(starts)], real.action]),
+    )
     soft_reward = path.reward - temperature * path.log_probability[:-1]
     metrics = {
         "actor_loss": -jnp.mean(climbed),
@@ -129,13 +155,22 @@ def _loss(
     return -jnp.mean(climbed), jax.lax.stop_gradient((target, first, soft_reward, metrics))
 
 
-def imagine(actor: MLP, model: Ensemble, starts: jax.Array, plan: TrainingRollout, *, key: jax.Array) -> TrainingPath:
+def imagine(
+    actor: MLP,
+    model: Ensemble,
+    starts: jax.Array,
+    plan: TrainingRollout,
+    *,
+    at_start: jax.Array | float = 1.0,
+    key: jax.Array,
+) -> TrainingPath:
     """H steps from each start, `plan.siblings` times: the first action is shared, members and noise are not.
 
-    A known end of an episode is sharp and has no gradient; a learned one counts with its probability and has one.
+    `at_start` is 0 for starts in which an episode has ended. A known end is sharp and has no gradient; a learned one
+    counts with its probability and has one.
     """
-    rows = plan.siblings * len(starts)
-    observation, alive = jnp.tile(starts, (plan.siblings, 1)), jnp.ones(rows)
+    observation = jnp.tile(starts, (plan.siblings, 1))
+    alive = jnp.tile(jnp.broadcast_to(jnp.asarray(at_start, jnp.float32), len(starts)), plan.siblings)
     rewards, log_probabilities, lives, first = [], [], [alive], (observation, observation)
     for h, key_step in enumerate(jax.random.split(key, plan.steps + 1)):
         key_action, key_noise, key_members = jax.random.split(key_step, 3)

@@ -67,8 +67,7 @@ class World:
     def step(self, action: np.ndarray, *, cut: Cut = NEVER) -> Outcome:
         """Take an action in [-1, 1]; a step that went wrong ends the episode and brings no row.
 
-        From `cut.shortest` steps on, an episode is left if its last so many steps earned less than usual, or by chance:
-        it is longer than L steps with probability shortest / L. So there are many beginnings, and long episodes too.
+        From `cut.shortest` steps on, an episode is left if its last so many steps earned less than usual.
         """
         self.steps += 1
         if not np.isfinite(action).all():
@@ -147,7 +146,6 @@ class World:
         self.episode += 1
         self.episode_return, self.episode_length = 0.0, 0
         self.rewards: list[float] = []
-        self.luck = generator(self.seed, "cut", self.episode, self.lane or 0).random()
         seed = int(generator(self.seed, "episode", self.episode, self.lane or 0).integers(2**31))
         try:
             answer = self.env.reset(seed=seed)
@@ -168,7 +166,7 @@ class World:
         if self.episode_length < cut.shortest:
             return False
         late = self.rewards[-int(cut.shortest) :]
-        return self.episode_length * self.luck >= cut.shortest or sum(late) < cut.usual * len(late)
+        return sum(late) < cut.usual * len(late)
 
     def _wrong_with(self, following: np.ndarray, reward: np.float32, time: float) -> str:
         """What is wrong with an answer of the environment, or nothing."""

@@ -13,7 +13,7 @@ from mbdp.interruption import stop_if_asked
 from mbdp.models.ensemble import Ensemble, Member, Scaling, predict
 from mbdp.parallel import side_by_side
 from mbdp.plans import Budget
-from mbdp.replay import Replay, unpack
+from mbdp.replay import NEWEST_PART, Replay, unpack
 from mbdp.streams import generator
 from mbdp.types import Spec, Transition
 
@@ -43,11 +43,20 @@ def fit(
         fresh = int(optimiser[0].count) == 0
         for _ in range(-(-budget.first_steps // budget.steps) if fresh else 1):
             stop_if_asked()
-            indices = np.stack([rng.choice(own, budget.steps * budget.batch) for own in bootstraps])
+            indices = np.stack([_drawn(own, len(d_env), budget, rng) for own in bootstraps])
             members, optimiser = descend(model, optimiser, d_env.rows, indices, budget.steps, d_env.spec, budget)
             model = Ensemble(members, model.scaling)
         return model, optimiser, score(model, *examined, d_env.spec)
     return _fit_until_it_stops_helping(model, optimiser, d_env.rows, bootstraps, examined, d_env.spec, budget, rng)
+
+
+def _drawn(own: np.ndarray, count: int, budget: Budget, rng: np.random.Generator) -> np.ndarray:
+    """Rows of a member's bootstrap for all steps of a fit; of each minibatch, a share from the newest of all rows."""
+    chosen = rng.choice(own, (budget.steps, budget.batch))
+    newest = own[own >= count - count // NEWEST_PART]
+    if len(newest) and (share := round(budget.recent * budget.batch)):
+        chosen[:, :share] = rng.choice(newest, (budget.steps, share))
+    return chosen.ravel()
 
 
 def create_optimiser(model: Ensemble, learning_rate: float) -> optax.OptState:

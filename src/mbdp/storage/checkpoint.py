@@ -91,8 +91,8 @@ def read_about(file: Path) -> dict[str, Any]:
         kind = METHODS[about["algo"]].config
         if about["format"] == BEFORE_EXPANSION:
             about = _of_today(about, kind)
-        if kind is Config:  # of before these settings: nothing was cut, and rollouts started anywhere
-            about["config"] = {"cut_episodes": 0, "recent": 0.0} | about["config"]
+        if kind is Config:  # of before these settings: nothing was cut, and all real rows were alike
+            about["config"] = {"cut_episodes": 0, "recent": 0.0, "fit_recent": 0.0} | about["config"]
         if unknown := set(about["config"]) - {one.name for one in fields(kind)}:
             raise BadInput(
                 f"{file}: of another version of mbdp, with a setting {min(unknown)!r:.40} that is unknown here"
