@@ -162,7 +162,7 @@ class Config(Common):
     temperature: float = option(0.1, "initial entropy temperature")
     discount: float = redefault(Common, "discount", 0.995)
     average_over: int = option(
-        2_000, "env steps (a tenth of all at most) over which the evaluated policy's weights are averaged; 1 = newest"
+        1_000, "env steps (a tenth of all at most) over which the evaluated policy's weights are averaged; 1 = newest"
     )
 
     def __post_init__(self) -> None:
