@@ -13,8 +13,14 @@ ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "results/screening"
 STEPS = (5_000, 10_000, 20_000, 30_000, 50_000)
 FOLDERS = {
-    "walker_alpha_half": "default preset, alpha 0.5",
-    "walker_real_targets": "default preset, alpha 0.5, half of the rows real, critics learn from them",
+    "recent_fits": "default preset, average over 2,000",
+    "no_bootstrap_recent_fits": "default preset, average over 2,000, no bootstraps",
+    "cut_by_earnings": "E: default preset, average over 2,000, uniform fits",
+    "walker_real_targets_quarter": "E, alpha 0.5, a quarter of the rows real, critics learn from them",
+    "cut_by_chance_or_earnings": "D: as E, and cut by chance from 100 steps on",
+    "walker_alpha_half": "D, alpha 0.5",
+    "walker_real_targets": "D, alpha 0.5, half of the rows real, critics learn from them",
+    "walker_unclipped": "D, velocities not clipped",
     "cut_by_chance": "A, cut by chance from 100 steps on",
     "cut_at_200": "A, cut at 200 steps or 1/200 of all env steps",
     "recent_starts": "A: as B, and half of the rollouts start in recent states",
