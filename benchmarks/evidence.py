@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.learning_table import write_table
+from benchmarks.robustness_table import write_robustness
 from benchmarks.verdict_table import write_verdicts
 
 from mbdp.analysis.figure_ablation import draw_ablation
@@ -47,6 +48,7 @@ KEPT = (
 # Worlds in which the policies of a sweep are tried, all zero-shot.
 GRIDS = {
     "arms": ("--grid", "0.5:1.5:11"),
+    "learning": ("--grid", "0.5:1.5:11"),
     "groupings": ("--grid", "0.5:1.5:11"),
     "ablation": ("--axis", "mass:pole=0.5:1.5:11", "--axis", "gear=0.5:1.5:11"),
 }
@@ -69,6 +71,7 @@ def main() -> int:
     collect(runs, results)
     draw(results, ROOT / "results" / "published_returns.csv")
     write_table(ROOT)
+    write_robustness(ROOT)
     write_verdicts(ROOT)
     return next((code for code in codes if code), 0)
 
@@ -168,6 +171,8 @@ def draw(results: Path, published: Path) -> list[Path]:
     if learning:
         others = read_published(published, PUBLISHED)
         files += draw_learning_curves(learning, results, published=others, window=3_000, name="learning")
+        if tried := robustness_of(learning):
+            files += draw_heatmaps(tried, results, name="learning_heatmaps")
     for name, methods in (("arms", arms), ("groupings", groupings)):
         if methods:
             files += draw_learning_curves(methods, results, band="interval", window=3_000, name=name)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks import evidence
 from benchmarks.learning_table import beside_published
+from benchmarks.robustness_table import robustness_table
 from benchmarks.verdict_table import ARMS, verdicts, write_verdicts
 
 from mbdp.analysis.robustness_results import robustness_of
@@ -128,8 +129,10 @@ def test_a_sweep_is_carried_out_and_its_runs_are_kept(tmp_path, monkeypatch):
     out = tmp_path / "runs" / "evidence" / "arms"
     write_spec(folder, "[grid]\nseed = [0]", out=str(out)).rename(folder / "arms.toml")
     (tmp_path / "results").mkdir()
-    shutil.copy(PUBLISHED, tmp_path / "results")
-    (tmp_path / "README.md").write_text("<!-- published -->\n<!-- /published -->\n")
+    for file in (ROOT / "results").glob("published_*.csv"):
+        shutil.copy(file, tmp_path / "results")
+    marks = [f"<!-- {name} -->\n<!-- /{name} -->\n" for name in ("published", "robustness")]
+    (tmp_path / "README.md").write_text("".join(marks))
     (tmp_path / "docs").mkdir()
     shutil.copy(ROOT / "docs" / "evidence.md", tmp_path / "docs")
     monkeypatch.setattr(evidence, "ROOT", tmp_path)
@@ -194,6 +197,22 @@ def test_without_runs_the_tables_say_so():
 def test_the_table_of_the_readme_is_what_the_committed_runs_say():
     table = beside_published(ROOT / "results/evidence/learning/mbdp", PUBLISHED)
     assert f"<!-- published -->\n{table}\n<!-- /published -->" in (ROOT / "README.md").read_text()
+
+
+def test_our_policies_stand_beside_published_ones_in_the_worlds_that_both_were_tried_in(tmp_path):
+    for seed in range(2):
+        run = make_run(tmp_path / "mbdp" / f"Hopper-v5_{seed}", [1.0, 2.0])
+        make_robustness(run / "robustness", ["mbdp"], seeds=[seed], worlds=(0.5, 0.8, 1.0, 1.2, 1.5), level=100.0)
+        (run / "finished.json").write_text("{}")
+    rows = robustness_table(tmp_path, ROOT / "results/published_robustness.csv").splitlines()
+    assert rows[2].startswith("| Hopper-v5 | ours | 2 | 10")
+    assert rows[3] == "|  | MBPO, v4 | 5 | 3,388 | 1,704 | 974 | 505 |"
+    assert len(rows) == 5
+
+
+def test_the_robustness_table_of_the_readme_is_what_the_committed_runs_say():
+    table = robustness_table(ROOT / "results/evidence/learning", ROOT / "results/published_robustness.csv")
+    assert f"<!-- robustness -->\n{table}\n<!-- /robustness -->" in (ROOT / "README.md").read_text()
 
 
 def test_the_verdicts_in_the_documents_are_what_the_committed_runs_say(tmp_path):

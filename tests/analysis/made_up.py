@@ -58,7 +58,8 @@ def make_robustness(
     results = []
     for method in methods:
         for seed in seeds:
-            returns = rng.uniform(500, 3000, (2, 2, 2)) if level is None else level + rng.uniform(0, 5, (2, 2, 2))
+            shape = (len(worlds), len(worlds), 2)
+            returns = rng.uniform(500, 3000, shape) if level is None else level + rng.uniform(0, 5, shape)
             lengths, nominal = np.full(returns.shape, 1000), rng.uniform(2000, 3000, 2)
             results.append(Result(method, f"runs/{method}_{seed}", seed, returns, lengths, lengths < 0, nominal))
     write_report(folder, setting, results)
