@@ -13,6 +13,8 @@ ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "results/screening"
 STEPS = (5_000, 10_000, 20_000, 30_000, 50_000)
 FOLDERS = {
+    "two_updates_alpha_half": "default preset, 2 updates per env step, alpha 0.5",
+    "no_noise_small_batches": "default preset, no noise in imagined steps, fits of 800 steps with batches of 64",
     "recent_fits": "default preset, average over 2,000",
     "no_bootstrap_recent_fits": "default preset, average over 2,000, no bootstraps",
     "cut_by_earnings": "E: default preset, average over 2,000, uniform fits",
@@ -43,10 +45,36 @@ FOLDERS = {
     "no_bootstrap": "former default, no bootstraps",
     "alpha_half": "former default, episodes cut, alpha 0.5",
 }
+DOUBLE_PENDULUM = {
+    "mbpo": "`--algo mbpo`",
+    "4_updates": "default preset, 4 updates per env step",
+    "noise_per_input": "no dropout, `--model-noise input`",
+    "no_bootstrap": "no dropout, no bootstraps",
+    "1000_fit_steps": "default preset, fits of 1,000 steps",
+    "no_noise": "no dropout, no noise",
+    "no_noise_1000_fit_steps": "no dropout, no noise, fits of 1,000 steps",
+    "no_noise_no_bootstrap": "no dropout, no noise, no bootstraps",
+    "no_noise_alpha_half": "alpha 0.5, beta 0, no noise",
+    "no_noise_small_batches": "default preset, no noise, fits of 800 steps with batches of 64",
+    "no_noise_4_updates": "default preset, no noise, 4 updates per env step",
+}
 
 
 def main() -> None:
     fill(ROOT / "docs/screening.md", "runs", all_runs())
+    fill(ROOT / "docs/screening.md", "double", double_pendulum_runs())
+
+
+def double_pendulum_runs() -> str:
+    """Returns on InvertedDoublePendulum-v5, as Markdown."""
+    lines = ["| setting | seed | at 1,500 | at 2,000 | at 2,500 | highest |", "|---" * 6 + "|"]
+    for folder, setting in DOUBLE_PENDULUM.items():
+        for run in sorted((RUNS / "double_pendulum" / folder).glob("*_*")):
+            steps, returns = read_curve(run)
+            found = dict(zip(map(int, steps), map(float, returns), strict=True))
+            cells = (f"{value:,.0f}" for value in (found[1_500], found[2_000], found[2_500], max(returns)))
+            lines.append(f"| {setting} | {_seed(run)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def all_runs() -> str:
