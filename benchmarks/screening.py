@@ -15,6 +15,7 @@ STEPS = (5_000, 10_000, 20_000, 30_000, 50_000)
 FOLDERS = {
     "two_updates_alpha_half": "default preset, 2 updates per env step, alpha 0.5",
     "no_noise_small_batches": "default preset, no noise in imagined steps, fits of 800 steps with batches of 64",
+    "half_noise": "default preset, half of the noise in imagined steps",
     "recent_fits": "default preset, average over 2,000",
     "no_bootstrap_recent_fits": "default preset, average over 2,000, no bootstraps",
     "cut_by_earnings": "E: default preset, average over 2,000, uniform fits",

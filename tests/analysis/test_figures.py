@@ -4,7 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from mbdp.analysis import figure_heatmaps
 from mbdp.analysis.figure_ablation import draw_ablation, robustness_scores
 from mbdp.analysis.figure_curves import draw_learning_curves
 from mbdp.analysis.figure_heatmaps import draw_heatmaps
@@ -63,6 +65,18 @@ def test_heat_maps_of_several_tasks(tmp_path):
     results, broken = find_robustness([tmp_path / "robustness"])
     assert broken == []
     assert are_figures(draw_heatmaps(results, tmp_path))
+
+
+def test_the_title_of_a_single_heat_map_is_not_cut_off(tmp_path, monkeypatch):
+    make_robustness(tmp_path / "results", ["mbdp"])
+    drawn = []
+    monkeypatch.setattr(figure_heatmaps, "save", lambda figure, folder, name: drawn.append(figure))
+    draw_heatmaps(find_robustness([tmp_path / "results"])[0], tmp_path)
+    (figure,) = drawn
+    FigureCanvasAgg(figure).draw()
+    title = figure.texts[0].get_window_extent()
+    assert title.x0 >= 0
+    assert title.x1 <= figure.bbox.width
 
 
 def test_robustness_is_the_mean_over_the_papers_four_worlds(tmp_path):

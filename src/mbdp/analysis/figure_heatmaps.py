@@ -1,5 +1,6 @@
 """Figure "heatmaps": the return of every arm over a grid of mass and friction, as the paper shows robustness."""
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from mbdp.analysis.robustness_results import Robustness
 from mbdp.types import BadInput
 
 COLOURS = "viridis"
+LETTERS_PER_INCH = 15  # of the title
 READINGS = {
     "zero-shot": "zero-shot: trained in the nominal world (framed), tried in all",
     "retrained": "retrained: a policy for each world, trained and tried in it",
@@ -33,9 +35,8 @@ def draw_heatmaps(results: Sequence[Robustness], folder: Path, *, name: str = "h
     with style():
         width = min(1.55, (PAGE - 1.1) / len(arms))
         figure = Figure(figsize=(width * len(arms) + 1.1, (width + 0.35) * len(results) + 0.5), layout="constrained")
-        figure.suptitle(
-            "; ".join(dict.fromkeys(READINGS.get(one.protocol, one.protocol) for one in results)), fontsize=8
-        )
+        title = "; ".join(dict.fromkeys(READINGS.get(one.protocol, one.protocol) for one in results))
+        figure.suptitle(textwrap.fill(title, int(LETTERS_PER_INCH * figure.get_figwidth())), fontsize=8)
         panels = figure.subplots(len(results), len(arms), squeeze=False)
         for row, result in zip(panels, results, strict=True):
             means = {arm: array.mean(axis=(0, -1)) for arm, array in result.returns.items()}
