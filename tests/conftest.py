@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -13,6 +14,8 @@ from mbdp.envs.toy import POINT_MASS
 from mbdp.presets import WITHOUT_EXPANSION, preset
 from mbdp.replay import Replay, pack
 from mbdp.types import Spec, Transition
+
+MAPPINGS, MOST_MAPPINGS = Path("/proc/self/maps"), 30_000  # of 65,530 that Linux allows; each program takes some
 
 TINY = {
     "steps": 100,
@@ -66,6 +69,13 @@ def linear_system(count: int, *, noise: float = 0.0, seed: int = 0, capacity: in
     rows = Transition(observation, action, observation[:, 0] + action[:, 0], observation + change, np.zeros(count))
     buffer.add(pack(rows))
     return buffer
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _room_for_compiled_programs() -> None:
+    """Forget compiled programs before the process runs out of memory mappings, which would be a crash within XLA."""
+    if MAPPINGS.exists() and MAPPINGS.read_bytes().count(b"\n") > MOST_MAPPINGS:
+        jax.clear_caches()
 
 
 @pytest.fixture(autouse=True)
