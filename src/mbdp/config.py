@@ -97,7 +97,7 @@ def _kept(members: int, beta: float) -> int:
 class Config(Common):
     """MBDP with the default preset's settings."""
 
-    alpha: float = redefault(Common, "alpha", 0.2)
+    alpha: float = redefault(Common, "alpha", 0.5)
     beta: float = redefault(Common, "beta", 0.2)
     group: Group = option("returns", "samples that rollout dropout compares; 'returns' needs expansion above 0")
     samples_per_state: int = option(2, "rollouts per start state, or returns per (s, a); not used with group 'members'")
@@ -142,7 +142,7 @@ class Config(Common):
     last_discount: float = option(0.0, "discount at the end of the horizon's growth; 0 = discount stays fixed")
     d_model_fits: int = option(1, "refits whose rollouts d_model holds")
 
-    updates_per_step: int = option(1, "critic updates per env step")
+    updates_per_step: int = option(2, "critic updates per env step")
     update_every: int = option(10, "env steps between two rounds of updates; a round makes up for all of them")
     actor_every: int = option(1, "critic updates per update of actor and temperature")
     real_ratio: float = option(0.05, "share of real rows in each minibatch; 1 = model-free SAC")
@@ -160,7 +160,6 @@ class Config(Common):
     tau: float = option(0.02, "rate at which target critics follow the critics")
     target_entropy: float = option(math.nan, "target entropy; nan = -actions, or -actions/2 if expansion is 0")
     temperature: float = option(0.1, "initial entropy temperature")
-    discount: float = redefault(Common, "discount", 0.995)
     average_over: int = option(
         1_000, "env steps (a tenth of all at most) over which the evaluated policy's weights are averaged; 1 = newest"
     )

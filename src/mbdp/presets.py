@@ -12,9 +12,9 @@ Preference = Literal["balanced", "robust", "efficient"]
 
 # Section 3.3.3: more alpha and less beta for robustness, the reverse for efficiency.
 PREFERENCES: dict[str, dict[str, float]] = {
-    "balanced": {"alpha": 0.2, "beta": 0.2},
-    "robust": {"alpha": 0.4, "beta": 0.0},
-    "efficient": {"alpha": 0.1, "beta": 0.4},
+    "balanced": {"alpha": 0.5, "beta": 0.2},
+    "robust": {"alpha": 0.5, "beta": 0.0},
+    "efficient": {"alpha": 0.2, "beta": 0.4},
 }
 
 # SAC on d_model, as MBPO has it: what every system without a training rollout starts from.
@@ -43,7 +43,6 @@ WITHOUT_EXPANSION: dict[str, Any] = {
     "normalised_inputs": False,
     "tau": 0.005,
     "temperature": 1.0,
-    "discount": 0.99,
     "average_over": 500,
 }
 
@@ -67,6 +66,7 @@ FAMILY: dict[str, dict[str, Any]] = {
 # Appendix B of the paper. What it leaves open is as MBPO's authors run it, but for the length of fits: theirs go on
 # while any member improves, which takes far longer than the paper's whole runs.
 PAPER: dict[str, Any] = {
+    "alpha": 0.2,
     "random_steps": 5_000,
     "fit_steps": 0,
     "longest_epoch": 100,
