@@ -13,12 +13,24 @@ ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "results/screening"
 STEPS = (5_000, 10_000, 20_000, 30_000, 50_000)
 FOLDERS = {
-    "two_updates_alpha_half": "default preset, 2 updates per env step, alpha 0.5",
-    "no_noise_small_batches": "default preset, no noise in imagined steps, fits of 800 steps with batches of 64",
-    "half_noise": "default preset, half of the noise in imagined steps",
-    "recent_fits": "default preset, average over 2,000",
-    "no_bootstrap_recent_fits": "default preset, average over 2,000, no bootstraps",
-    "cut_by_earnings": "E: default preset, average over 2,000, uniform fits",
+    "two_updates_099": "F, 2 updates per env step, alpha 0.5, gamma 0.99 (default)",
+    "two_updates_no_siblings_099": "F, 2 updates per env step, no siblings and no alpha, gamma 0.99",
+    "no_siblings_099": "F, no siblings and no alpha, gamma 0.99",
+    "no_siblings": "F, no siblings and no alpha",
+    "two_updates_real_targets_entropy": "F, 2 updates per env step, alpha 0.5, a quarter of the rows real, critics learn "
+    "from them, target entropy -3",
+    "two_updates_uniform_no_bootstrap": "F, 2 updates per env step, alpha 0.5, whole episodes, uniform starts and fits, "
+    "no bootstraps",
+    "two_updates_all_changes": "F, 2 updates per env step, no siblings and no alpha, gamma 0.99, and all changes of the "
+    "last two",
+    "noise_per_input": "F, `--model-noise input`",
+    "one_update": "F: one update per env step, alpha 0.2, gamma 0.995",
+    "two_updates_alpha_half": "F, 2 updates per env step, alpha 0.5",
+    "no_noise_small_batches": "F, no noise in imagined steps, fits of 800 steps with batches of 64",
+    "half_noise": "F, half of the noise in imagined steps",
+    "recent_fits": "F, average over 2,000",
+    "no_bootstrap_recent_fits": "F, average over 2,000, no bootstraps",
+    "cut_by_earnings": "E: F, average over 2,000, uniform fits",
     "walker_real_targets_quarter": "E, alpha 0.5, a quarter of the rows real, critics learn from them",
     "cut_by_chance_or_earnings": "D: as E, and cut by chance from 100 steps on",
     "walker_alpha_half": "D, alpha 0.5",
@@ -48,16 +60,16 @@ FOLDERS = {
 }
 DOUBLE_PENDULUM = {
     "mbpo": "`--algo mbpo`",
-    "4_updates": "default preset, 4 updates per env step",
+    "4_updates": "F, 4 updates per env step",
     "noise_per_input": "no dropout, `--model-noise input`",
     "no_bootstrap": "no dropout, no bootstraps",
-    "1000_fit_steps": "default preset, fits of 1,000 steps",
+    "1000_fit_steps": "F, fits of 1,000 steps",
     "no_noise": "no dropout, no noise",
     "no_noise_1000_fit_steps": "no dropout, no noise, fits of 1,000 steps",
     "no_noise_no_bootstrap": "no dropout, no noise, no bootstraps",
     "no_noise_alpha_half": "alpha 0.5, beta 0, no noise",
-    "no_noise_small_batches": "default preset, no noise, fits of 800 steps with batches of 64",
-    "no_noise_4_updates": "default preset, no noise, 4 updates per env step",
+    "no_noise_small_batches": "F, no noise, fits of 800 steps with batches of 64",
+    "no_noise_4_updates": "F, no noise, 4 updates per env step",
 }
 
 
