@@ -33,7 +33,7 @@ from mbdp.analysis.run_groups import RunGroup, group_runs
 from mbdp.analysis.runs import find_runs
 
 ROOT = Path(__file__).parent.parent
-SWEEPS = ("arms", "learning", "groupings", "ablation", "systems")  # most urgent first
+SWEEPS = ("arms", "learning", "groupings", "ablation", "systems", "authors", "robust")  # most urgent first
 KEPT = (
     "config.json",
     "evaluations.npz",
@@ -50,6 +50,7 @@ GRIDS = {
     "arms": ("--grid", "0.5:1.5:11"),
     "learning": ("--grid", "0.5:1.5:11"),
     "groupings": ("--grid", "0.5:1.5:11"),
+    "robust": ("--grid", "0.5:1.5:11"),
     "ablation": ("--axis", "mass:pole=0.5:1.5:11", "--axis", "gear=0.5:1.5:11"),
 }
 MOST_BYTES = 10**6  # of a file that is kept, but for the metrics of a long run

@@ -34,6 +34,12 @@ def test_several_grids_and_single_runs_are_one_sweep(tmp_path):
     assert names(tmp_path, ENV + text) == ["mbdp_0", "sac_0", "mbdp_1", "slbo_7"]
 
 
+def test_a_grid_may_name_its_runs_itself(tmp_path):
+    text = "name = '{algo}_{seed}'\n[[grid]]\nseed = [0]\n[[grid]]\nname = 'deep/{seed}'\nmodel_depth = [4]"
+    assert names(tmp_path, ENV + text) == ["mbdp_0", "deep/0"]
+    assert "name" not in read_spec(tmp_path / "spec.toml")[1].request["settings"]
+
+
 def test_a_run_has_the_settings_at_the_top_unless_it_has_its_own(tmp_path):
     file = tmp_path / "spec.toml"
     file.write_text(f"{ENV}steps = 300\nalpha = 0\nepisodes = 3\n[[run]]\nseed = 1\n[[run]]\nsteps = 400")

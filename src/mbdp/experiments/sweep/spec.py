@@ -45,9 +45,8 @@ def read_spec(file: Path, out: Path | None = None, *, allow_code: bool = False) 
         for (env, _), world in worlds.items():
             _check_env(env, world, allow_code)
         folder = out or Path(typed("out", content.get("out", f"runs/{file.stem}"), str))
-        pattern = typed("name", content.get("name", NAME), str)
-        runs = [_run(row, folder.absolute(), pattern) for row in _by_priority(rows, content.get("priority", []))]
-        _check_folders(runs, pattern)
+        runs = [_run(row, folder.absolute()) for row in _by_priority(rows, content.get("priority", []))]
+        _check_folders(runs)
     return runs
 
 
@@ -64,9 +63,11 @@ def _rows(content: dict[str, Any]) -> list[dict[str, Any]]:
     """One table per run: the settings at the top of the file, changed by a point of a grid or by a [[run]]."""
     common = DEFAULTS | {key: value for key, value in content.items() if key not in OF_THE_SWEEP}
     grids, singles = (_tables(name, content.get(name, [])) for name in ("grid", "run"))
-    grids = [{key: _worlds(key, values) for key, values in grid.items()} for grid in grids]
     for key in itertools.chain(common, *grids, *singles):
         _check_key(key)
+    common["name"] = content.get("name", NAME)
+    # A grid may have a name of its own: a pattern like the sweep's, and no list.
+    grids = [{key: [values] if key == "name" else _worlds(key, values) for key, values in g.items()} for g in grids]
     for grid in grids:
         for key, values in grid.items():
             if not isinstance(values, list) or not values:
@@ -77,7 +78,7 @@ def _rows(content: dict[str, Any]) -> list[dict[str, Any]]:
     rows = [common | row for row in (*points, *singles)]
     if not rows:
         raise BadInput("no runs: give a [grid], for example with seed = [0, 1, 2], or tables [[run]]")
-    return [{key: typed(key, value, KEYS.get(key)) for key, value in row.items()} for row in rows]
+    return [{key: typed(key, value, KEYS.get(key, str)) for key, value in row.items()} for row in rows]
 
 
 def _worlds(key: str, values: Any) -> Any:
@@ -98,7 +99,7 @@ def _tables(name: str, value: Any) -> list[dict[str, Any]]:
 
 
 def _check_key(key: str) -> None:
-    if key not in KEYS:
+    if key not in KEYS and key != "name":
         near = difflib.get_close_matches(key, (*KEYS, *OF_THE_SWEEP), n=1)
         hint = f"did you mean {near[0]!r}?" if near else "it is neither of a sweep nor a setting of any method"
         raise BadInput(f"unknown key {key!r}: {hint}")
@@ -128,15 +129,15 @@ def _by_priority(rows: list[dict[str, Any]], priority: Any) -> list[dict[str, An
     return sorted(rows, key=lambda row: [ranks[key][repr(row.get(key))] for key in keys])
 
 
-def _run(row: dict[str, Any], out: Path, pattern: str) -> PlannedRun:
+def _run(row: dict[str, Any], out: Path) -> PlannedRun:
     about = {key: row[key] for key in DEFAULTS if key not in SCHEDULE and (key not in OPTIONAL or row[key])}
-    settings = {key: value for key, value in row.items() if key not in DEFAULTS}
+    settings = {key: value for key, value in row.items() if key not in DEFAULTS and key != "name"}
     with _naming(", ".join(f"{key} {row[key]}" for key in ("algo", "env", "seed"))):
         config = _config(about, settings)
         check_termination(config, row["termination"])
     words = asdict(config) | row | {"env": row["env"].replace("/", "-").replace(":", "-")}
     words |= {key: _in_a_name(row[key]) for key in OF_THE_WORLD} | {"termination": row["termination"] or "default"}
-    name = _named(pattern, words)
+    name = _named(row["name"], words)
     schedule = {key: row[key] for key in SCHEDULE}
     return PlannedRun(name, out / name, config.steps, about | {"schedule": schedule, "settings": settings})
 
@@ -173,13 +174,13 @@ def _named(pattern: str, words: dict[str, Any]) -> str:
     return str(Path(name))
 
 
-def _check_folders(runs: Iterable[PlannedRun], pattern: str) -> None:
+def _check_folders(runs: Iterable[PlannedRun]) -> None:
     """Refuse two runs that would write to one folder, or one inside of the other's."""
     seen: dict[Path, PlannedRun] = {}
     for run in runs:
         if other := seen.get(run.folder):
             missing = _differences(run.request, other.request)
-            hint = f"add {{{missing[0]}}} to name, now {pattern!r}" if missing else "the same run is there twice"
+            hint = f"add {{{missing[0]}}} to name" if missing else "the same run is there twice"
             raise BadInput(f"two runs share the folder {run.folder}: {hint}")
         seen[run.folder] = run
     for run in runs:
