@@ -13,16 +13,20 @@ ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "results/screening"
 STEPS = (5_000, 10_000, 20_000, 30_000, 50_000)
 FOLDERS = {
-    "two_updates_099": "F, 2 updates per env step, alpha 0.5, gamma 0.99 (default)",
+    "shared_noise_0995": "G, siblings share their noise, gamma 0.995 (default)",
+    "shared_noise": "G, siblings share their noise",
+    "g_unclipped": "G, velocities not clipped",
+    "g_five_steps": "G, H = 5",
+    "two_updates_099": "G: F, 2 updates per env step, alpha 0.5, gamma 0.99",
     "two_updates_no_siblings_099": "F, 2 updates per env step, no siblings and no alpha, gamma 0.99",
     "no_siblings_099": "F, no siblings and no alpha, gamma 0.99",
     "no_siblings": "F, no siblings and no alpha",
-    "two_updates_real_targets_entropy": "F, 2 updates per env step, alpha 0.5, a quarter of the rows real, critics learn "
-    "from them, target entropy -3",
-    "two_updates_uniform_no_bootstrap": "F, 2 updates per env step, alpha 0.5, whole episodes, uniform starts and fits, "
-    "no bootstraps",
-    "two_updates_all_changes": "F, 2 updates per env step, no siblings and no alpha, gamma 0.99, and all changes of the "
-    "last two",
+    "two_updates_real_targets_entropy": "F, 2 updates per env step, alpha 0.5, a quarter of the rows real, critics "
+    "learn from them, target entropy -3",
+    "two_updates_uniform_no_bootstrap": "F, 2 updates per env step, alpha 0.5, whole episodes, uniform starts and "
+    "fits, no bootstraps",
+    "two_updates_all_changes": "F, 2 updates per env step, no siblings and no alpha, gamma 0.99, and all changes of "
+    "the last two",
     "noise_per_input": "F, `--model-noise input`",
     "one_update": "F: one update per env step, alpha 0.2, gamma 0.995",
     "two_updates_alpha_half": "F, 2 updates per env step, alpha 0.5",

@@ -141,6 +141,15 @@ def test_siblings_share_the_first_action_and_differ_in_their_members():
     np.testing.assert_allclose(paid, np.broadcast_to([[0.0], [1.0], [2.0], [3.0]], (4, 5)), atol=1e-5)
 
 
+def test_siblings_share_all_noise_so_that_in_one_member_they_are_the_same():
+    model = linear(members=1)
+    noisy = eqx.tree_at(lambda m: m.members.log_variance, model, jnp.zeros((1, 2)))
+    path = imagine(actor(0.3, log_std=-1.0), noisy, jnp.zeros((5, 1)), plan(siblings=2), key=KEY)
+    reward = np.asarray(path.reward).reshape(3, 2, 5)
+    np.testing.assert_array_equal(reward[:, 0], reward[:, 1])
+    assert len(np.unique(reward[:, 0])) == 15
+
+
 @pytest.mark.parametrize("per_row", [True, False])
 def test_without_siblings_a_step_has_one_member_or_a_share_of_the_rows_each(per_row):
     model = linear(members=3, pay=[0.0, 1.0, 2.0])

@@ -160,6 +160,7 @@ class Config(Common):
     tau: float = option(0.02, "rate at which target critics follow the critics")
     target_entropy: float = option(math.nan, "target entropy; nan = -actions, or -actions/2 if expansion is 0")
     temperature: float = option(0.1, "initial entropy temperature")
+    discount: float = redefault(Common, "discount", 0.995)
     average_over: int = option(
         1_000, "env steps (a tenth of all at most) over which the evaluated policy's weights are averaged; 1 = newest"
     )

@@ -43,6 +43,7 @@ WITHOUT_EXPANSION: dict[str, Any] = {
     "normalised_inputs": False,
     "tau": 0.005,
     "temperature": 1.0,
+    "discount": 0.99,
     "average_over": 500,
 }
 

@@ -164,7 +164,9 @@ def imagine(
     at_start: jax.Array | float = 1.0,
     key: jax.Array,
 ) -> TrainingPath:
-    """H steps from each start, `plan.siblings` times: the first action is shared, members and noise are not.
+    """H steps from each start, `plan.siblings` times: they share the first action and all noise, but not the members.
+
+    So what dropout compares differs by what members believe, and not by chance.
 
     `at_start` is 0 for starts in which an episode has ended. A known end is sharp and has no gradient; a learned one
     counts with its probability and has one.
@@ -175,8 +177,8 @@ def imagine(
     for h, key_step in enumerate(jax.random.split(key, plan.steps + 1)):
         key_action, key_noise, key_members = jax.random.split(key_step, 3)
         output = actor(observation if h else starts)
-        noise = jax.random.normal(key_action, (len(output), output.shape[-1] // 2))
-        action, log_probability = squash(output, noise)
+        noise = jax.random.normal(key_action, (len(starts), output.shape[-1] // 2))
+        action, log_probability = squash(output, jnp.tile(noise, (plan.siblings, 1)) if h else noise)
         if h == 0:
             action, log_probability = jnp.tile(action, (plan.siblings, 1)), jnp.tile(log_probability, plan.siblings)
         log_probabilities.append(log_probability)
@@ -184,7 +186,8 @@ def imagine(
         if h == plan.steps:
             break
         normal = _predict(model, observation, action, plan, key=key_members)
-        noise = jax.random.normal(key_noise, normal.mean.shape)
+        noise = jax.random.normal(key_noise, (len(starts), normal.mean.shape[-1]))
+        noise = jnp.tile(noise, (plan.siblings, 1))
         following, reward, _ = sample(normal, model.scaling, observation, noise=noise)
         reward = reward if plan.reward is None else plan.reward(observation, action, following)
         if plan.termination is None:
