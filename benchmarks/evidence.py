@@ -55,7 +55,7 @@ GRIDS = {
 }
 MOST_BYTES = 10**6  # of a file that is kept, but for the metrics of a long run
 OF_THE_MACHINE = ("host", "pid")
-PUBLISHED = ("DHMBPO", "MACURA", "MBPO (authors)", "SAC-SVG", "REDQ", "SAC")
+PUBLISHED = ("DHMBPO, 2 updates", "DHMBPO", "MACURA", "MBPO (authors)", "SAC-SVG", "REDQ", "SAC")
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ from mbdp.analysis.published import read_published
 
 RUNS = "results/evidence/learning/mbdp"
 STEPS = (20_000, 50_000, 100_000)
-RIVALS = ("DHMBPO", "MACURA", "MBPO (as in MACURA)", "SAC")
+RIVALS = ("DHMBPO, 2 updates", "DHMBPO", "MACURA", "MBPO (as in MACURA)", "SAC")
 NOTHING = "-"
 
 
