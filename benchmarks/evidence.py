@@ -21,6 +21,7 @@ from typing import Any
 
 from benchmarks.learning_table import write_table
 from benchmarks.robustness_table import write_robustness
+from benchmarks.seed_table import write_seeds
 from benchmarks.verdict_table import write_verdicts
 
 from mbdp.analysis.figure_ablation import draw_ablation
@@ -74,6 +75,7 @@ def main() -> int:
     write_table(ROOT)
     write_robustness(ROOT)
     write_verdicts(ROOT)
+    write_seeds(ROOT)
     return next((code for code in codes if code), 0)
 
 

@@ -41,7 +41,7 @@ def robustness_table(folder: Path, published: Path) -> str:
         rivals = [other for other in others if result.env.startswith(f"{other['task']}-")]
         (returns,) = result.returns.values()
         if rivals:
-            own = [_mean(result, returns, worlds) for worlds in WORLDS.values()]
+            own = [mean_in(result, returns, worlds) for worlds in WORLDS.values()]
             lines.append(_row(result.env, "ours", str(len(returns)), own))
         for other in rivals:
             name = f"{other['method']}, {other['version']}"
@@ -49,15 +49,22 @@ def robustness_table(folder: Path, published: Path) -> str:
     return "\n".join(lines) if len(lines) > 2 else "No runs yet."
 
 
-def _mean(result: Robustness, returns: np.ndarray, worlds: Sequence[tuple[float, float]]) -> float:
-    """Mean over seeds, these worlds and episodes; `returns` is (seed, mass, friction, episode)."""
+def mean_in(result: Robustness, returns: np.ndarray, worlds: Sequence[tuple[float, float]]) -> float:
+    """Mean over seeds, these worlds and episodes, NaN where one was not tried; `returns` is (seed, *axes, episode)."""
     axes = [np.asarray(result.axes[name]) for name in ("mass", "friction")]
-    cells = [tuple(int(np.argmin(np.abs(axis - at))) for axis, at in zip(axes, world, strict=True)) for world in worlds]
-    return float(np.mean([returns[:, i, j] for i, j in cells]))
+    cells = [[np.flatnonzero(np.isclose(axis, at)) for axis, at in zip(axes, world, strict=True)] for world in worlds]
+    if any(not len(place) for cell in cells for place in cell):
+        return float("nan")
+    return float(np.mean([returns[:, i[0], j[0]] for i, j in cells]))
+
+
+def number(value: float) -> str:
+    """For a cell of a table; NaN is a dash."""
+    return "-" if np.isnan(value) else f"{value:,.0f}"
 
 
 def _row(task: str, name: str, seeds: str, values: Sequence[float]) -> str:
-    return f"| {task} | {name} | {seeds} | {' | '.join(f'{value:,.0f}' for value in values)} |"
+    return f"| {task} | {name} | {seeds} | {' | '.join(number(value) for value in values)} |"
 
 
 if __name__ == "__main__":

@@ -41,9 +41,9 @@ ARMS = (
     Claim("the same, with alpha", "robustness", "mbdp", "lower", "alpha-only"),
     Claim("beta buys efficiency", "efficiency", "beta-only", "higher", "no-dropout"),
     Claim("the same, with alpha", "efficiency", "mbdp", "higher", "alpha-only"),
-    Claim("both at 0.2 beat no dropout in efficiency", "efficiency", "mbdp", "higher", "no-dropout"),
-    Claim("both at 0.2 beat no dropout in robustness", "robustness", "mbdp", "higher", "no-dropout"),
-    Claim("both at 0.2 end higher than no dropout", "final return", "mbdp", "higher", "no-dropout"),
+    Claim("both beat no dropout in efficiency", "efficiency", "mbdp", "higher", "no-dropout"),
+    Claim("both beat no dropout in robustness", "robustness", "mbdp", "higher", "no-dropout"),
+    Claim("both end higher than no dropout", "final return", "mbdp", "higher", "no-dropout"),
 )
 RIVALS = ("mbpo", "sac", "steve", "slbo")
 

@@ -8,6 +8,7 @@ import pytest
 from benchmarks import evidence
 from benchmarks.learning_table import beside_published
 from benchmarks.robustness_table import robustness_table
+from benchmarks.seed_table import methods_table, seeds_table, write_seeds
 from benchmarks.verdict_table import ARMS, verdicts, write_verdicts
 
 from mbdp.analysis.robustness_results import robustness_of
@@ -150,7 +151,7 @@ def test_the_table_of_the_readme_has_the_mean_of_the_last_tenth_over_the_seeds_t
     for seed, returns in enumerate(([1.0] * 18 + [90.0, 110.0], [1.0] * 18 + [290.0, 310.0] + [5.0] * 30)):
         make_run(tmp_path / "mbdp" / f"Hopper-v5_{seed}", returns)
     (row,) = (line.split(" | ") for line in beside_published(tmp_path / "mbdp", PUBLISHED).splitlines()[2:])
-    assert row[:4] == ["| Hopper-v5", "200 / 5 / -", "2 / 1 / -", "2,101 / 3,470 / 3,477"]
+    assert row[:4] == ["| Hopper-v5", "200 / 5 / -", "2 / 1 / -", "1,798 / 3,364 / 3,368"]
 
 
 def arms(folder: Path, **returns: float) -> Path:
@@ -190,8 +191,25 @@ def test_heat_maps_of_different_worlds_are_not_put_together(tmp_path):
         robustness_of(methods)
 
 
-def test_without_runs_the_tables_say_so():
-    assert verdicts([], ARMS) == "No runs yet."
+def test_without_runs_the_tables_say_so(tmp_path):
+    assert verdicts([], ARMS) == methods_table([]) == seeds_table(tmp_path / "none") == "No runs yet."
+
+
+def test_a_method_has_a_row_with_every_seed_of_it(tmp_path):
+    methods = group_runs(find_runs([arms(tmp_path, alpha_only=900.0, no_dropout=100.0)])[0])
+    rows = {row[1]: row for row in (line.split(" | ") for line in methods_table(methods).splitlines()[2:])}
+    assert rows["no-dropout"][2:6] == ["4", "101", "102", "100, 101, 102, 103"]
+    assert rows["no-dropout"][7].startswith("10")
+    assert rows["alpha-only"][7].startswith("90")
+    assert rows["no-dropout"][8:] == ["-", "- |"], "worlds in which they were not tried"
+
+
+def test_a_seed_has_a_row_with_the_env_steps_until_its_goals(tmp_path):
+    make_run(tmp_path / "mbdp/Hopper-v5_0", [100.0] * 18 + [2600.0] * 3)
+    (row,) = (line.split(" | ") for line in seeds_table(tmp_path / "mbdp").splitlines()[2:])
+    assert row == ["| Hopper-v5", "0", "21,000", "2,600", "-", "-", "2,600", "2,500: 19,000; 3,400: not yet |"]
+    (tmp_path / "mbdp/Hopper-v5_0/finished.json").write_text("{}")
+    assert seeds_table(tmp_path / "mbdp").endswith("2,500: 19,000; 3,400: never |")
 
 
 def test_the_table_of_the_readme_is_what_the_committed_runs_say():
@@ -220,4 +238,5 @@ def test_the_verdicts_in_the_documents_are_what_the_committed_runs_say(tmp_path)
     shutil.copy(ROOT / "docs/evidence.md", tmp_path / "docs")
     (tmp_path / "results").symlink_to(ROOT / "results")
     write_verdicts(tmp_path)
+    write_seeds(tmp_path)
     assert (tmp_path / "docs/evidence.md").read_text() == (ROOT / "docs/evidence.md").read_text()
