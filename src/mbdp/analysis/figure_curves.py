@@ -38,7 +38,8 @@ def draw_learning_curves(
     rows = math.ceil(len(envs) / columns)
     others = [one for one in published if any(env.startswith(one.task) for env in envs)]
     markers = dict(zip(dict.fromkeys(_name(one) for one in others), MARKERS * 9, strict=False))
-    lines = math.ceil((len(colours) + len(markers)) / (2 if columns == 1 else 3))
+    in_legend = 1 if columns == 1 else 3  # columns; more would be wider than a single panel
+    lines = math.ceil((len(colours) + len(markers)) / in_legend)
     with style():
         size = COLUMN if columns == 1 else PAGE, 2.3 * rows + 0.17 * lines
         figure = Figure(figsize=size, layout="constrained")
@@ -58,7 +59,7 @@ def draw_learning_curves(
             Line2D([], [], color="0.4", ls=":", marker=marker, ms=4, mfc="none", label=label)
             for label, marker in markers.items()
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=2 if columns == 1 else 3)
+        figure.legend(handles=handles, loc="outside lower center", ncols=in_legend)
         return save(figure, folder, name)
 
 
