@@ -71,6 +71,19 @@ def test_scaled_actions_are_mentioned_where_the_units_differ(world, arrays):
     assert "scaled to [-1, 1], as SB3 stores them, not in [-2, 2]" in read_data(arrays, world).remarks[0]
 
 
+def test_observations_beyond_the_bounds_are_mentioned_with_the_first_of_them(world, arrays):
+    said = read_data(broken(arrays, "next_observations", (17, 2), 25.0), world).remarks[0]
+    assert said.startswith("data: next_observations go beyond the bounds of Pendulum-v1 in 1 of 450 rows, first in row")
+    assert "row 17: number 2 is 25, beyond [-8, 8]; are units and order the same?" in said
+
+
+def test_observations_without_bounds_are_never_beyond_them():
+    world = World(make("Swimmer-v5"), 0)
+    rows = {name: np.full((100, world.spec.observation_size), 1e30) for name in ("observations", "next_observations")}
+    others = {"actions": np.zeros((100, 2)), "rewards": np.zeros(100), "dones": np.zeros(100)}
+    assert read_data(rows | others, world).remarks == []
+
+
 def test_an_npz_file_is_read(world, arrays, tmp_path):
     np.savez(tmp_path / "data.npz", **arrays)
     np.testing.assert_array_equal(read_data(tmp_path / "data.npz", world).rows, read_data(arrays, world).rows)
