@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from mbdp.experiments.drawing import follow_robot, prepare_off_screen
-from mbdp.experiments.training_world import Coefficients, make_world
+from mbdp.experiments.training_world import Coefficients, make_judging_world
 from mbdp.robustness.processes import one_line
 from mbdp.types import BadInput
 
@@ -49,7 +49,7 @@ class Scene(NamedTuple):
 def drawable(env_id: str, perturb: Coefficients) -> "gymnasium.Env":
     """The environment, made so that it can be filmed."""
     try:
-        return make_world(env_id, perturb, render_mode="rgb_array")
+        return make_judging_world(env_id, perturb, render_mode="rgb_array")
     except Exception as error:  # an environment without pictures refuses the argument in a way of its own
         raise BadInput(f"{env_id} cannot be filmed: {one_line(error)}") from error
 
