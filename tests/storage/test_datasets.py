@@ -117,6 +117,7 @@ def broken(arrays, name, index=..., value=None):
         ),
         (lambda a: a | {"rewards": a["rewards"][:-1]}, r"rewards has the shape \(449,\); .* needs \(450,\)"),
         (lambda a: a | {"actions": a["actions"].astype(str)}, "actions must be numbers; it is of <U"),
+        (lambda a: a | {"rewards": [[1.0], [1.0, 2.0]]}, "rewards is no array: its rows have different lengths"),
         (lambda a: {name: array[:50] for name, array in a.items()}, "it has 50 transitions; at least 100"),
     ],
 )
@@ -141,7 +142,7 @@ def test_an_npz_file_with_objects_in_it_runs_no_code(world, arrays, tmp_path):
 def test_a_path_that_is_nothing_we_know_is_refused(world, tmp_path):
     with pytest.raises(BadInput, match="there is no such file or directory"):
         read_data(tmp_path / "nothing.npz", world)
-    with pytest.raises(BadInput, match="neither a run directory with checkpoints, or a Minari dataset"):
+    with pytest.raises(BadInput, match="neither a run directory with checkpoints nor a Minari dataset"):
         read_data(tmp_path, world)
 
 

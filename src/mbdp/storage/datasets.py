@@ -44,7 +44,7 @@ def read_data(source: Source, world: World) -> Data:
     if path.is_dir():
         checkpoints = sorted((path / "checkpoints").glob("step_*.mbdp"))
         if not checkpoints:
-            known = "a run directory with checkpoints, or a Minari dataset (data/metadata.json)"
+            known = "a run directory with checkpoints nor a Minari dataset (data/metadata.json)"
             raise BadInput(f"{path}: it is neither {known}")
         path = checkpoints[-1]
     return _of_checkpoint(path, world)
@@ -109,7 +109,10 @@ def _count(observations: np.ndarray, world: World) -> int:
 def _numbers(arrays: Mapping[str, Any], one: str, name: str) -> np.ndarray:
     if one not in arrays:
         raise BadInput(f"{name}: {one} is missing; it must have {NAMES}, and may have timeouts")
-    array = np.asarray(arrays[one])
+    try:
+        array = np.asarray(arrays[one])
+    except ValueError as error:
+        raise BadInput(f"{name}: {one} is no array: its rows have different lengths") from error
     if array.dtype.kind not in "fiub":
         raise BadInput(f"{name}: {one} must be numbers; it is of {array.dtype}")
     return array
