@@ -127,6 +127,8 @@ def test_the_end_of_an_episode_and_a_time_limit_are_kept_apart():
             r"PointMass: Box\(0, 255, \(84, 84, 3\), uint8\) is an image.*DreamerV3",
         ),
         (of(Box(0, 1, (3, 64, 64))), "is an image"),
+        (of(Box(0, 1, (84, 84))), "is an image"),
+        (of(Box(-np.inf, np.inf, (10, 32, 32, 3), np.float64)), "is an image"),
         (of(Dict({"eye": Box(0, 255, (8, 8), np.uint8)})), "part 'eye' of the observation: .* is an image"),
         (of(Graph(Box(0, 1, (1,)), None)), "the observation space must be a Box, or a Dict or Tuple of them"),
         (of(action=Discrete(2)), r"the action space must be a Box of floats; it is Discrete\(2\): .* use DQN or PPO"),

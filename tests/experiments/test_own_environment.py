@@ -8,8 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mbdp.experiments.checkpoint_folder import checkpoints_of
 from mbdp.experiments.cli import main
+from tests.experiments.own_carts import GROWING
 from tests.experiments.test_commands import QUICK, metrics
+from tests.policies.test_policy import make_policy
 
 MODULE = """
 import gymnasium
@@ -139,3 +142,33 @@ def test_what_is_wrong_is_the_last_line_after_the_warnings_of_gymnasiums_checker
     assert not any("Traceback" in line for line in before)
     assert last.startswith(f"mbdp: {env} at step ")
     assert named in last
+
+
+GREW = "step returned an observation of float32 and shape (3,): the observation space is Box"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["evaluate", "--episodes", "1"],
+        ["robustness", "--seed", "1000000", "--axis", "action_noise=0,1", "--episodes", "1", "--workers", "1"],
+        ["robustness", "--seed", "1000000", "--axis", "action_noise=0,1", "--episodes", "1", "--workers", "2"],
+    ],
+)
+def test_an_environment_that_breaks_off_while_a_policy_is_judged_is_one_line(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    make_policy((2, 8, 1)).save("run")
+    name, *options = command
+    assert main([name, "run", "--env", GROWING, *options]) == 2
+    said = capsys.readouterr().err
+    assert f"tests/Growing-v0 at step 1 of an episode: {GREW}" in said
+    assert said.count("\n") == 1
+
+
+def test_a_run_whose_evaluation_breaks_off_keeps_what_it_learned(tmp_path, capsys):
+    assert main(["train", GROWING, *QUICK, "--evaluate-every", "30", "--episodes", "1", "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert GREW in said
+    assert said.count("\n") == 1
+    newest = checkpoints_of(next(tmp_path.glob("mbdp/*")))[-1]
+    assert newest.name == "step_000000030.mbdp"

@@ -71,6 +71,19 @@ def test_scaled_actions_are_mentioned_where_the_units_differ(world, arrays):
     assert "scaled to [-1, 1], as SB3 stores them, not in [-2, 2]" in read_data(arrays, world).remarks[0]
 
 
+def test_observations_beyond_the_bounds_are_mentioned_with_the_first_of_them(world, arrays):
+    said = read_data(broken(arrays, "next_observations", (17, 2), 25.0), world).remarks[0]
+    assert said.startswith("data: next_observations go beyond the bounds of Pendulum-v1 in 1 of 450 rows, first in row")
+    assert "row 17: number 2 is 25, beyond [-8, 8]; are units and order the same?" in said
+
+
+def test_observations_without_bounds_are_never_beyond_them():
+    world = World(make("Swimmer-v5"), 0)
+    rows = {name: np.full((100, world.spec.observation_size), 1e30) for name in ("observations", "next_observations")}
+    others = {"actions": np.zeros((100, 2)), "rewards": np.zeros(100), "dones": np.zeros(100)}
+    assert read_data(rows | others, world).remarks == []
+
+
 def test_an_npz_file_is_read(world, arrays, tmp_path):
     np.savez(tmp_path / "data.npz", **arrays)
     np.testing.assert_array_equal(read_data(tmp_path / "data.npz", world).rows, read_data(arrays, world).rows)
@@ -104,6 +117,7 @@ def broken(arrays, name, index=..., value=None):
         ),
         (lambda a: a | {"rewards": a["rewards"][:-1]}, r"rewards has the shape \(449,\); .* needs \(450,\)"),
         (lambda a: a | {"actions": a["actions"].astype(str)}, "actions must be numbers; it is of <U"),
+        (lambda a: a | {"rewards": [[1.0], [1.0, 2.0]]}, "rewards is no array: its rows have different lengths"),
         (lambda a: {name: array[:50] for name, array in a.items()}, "it has 50 transitions; at least 100"),
     ],
 )
@@ -128,7 +142,7 @@ def test_an_npz_file_with_objects_in_it_runs_no_code(world, arrays, tmp_path):
 def test_a_path_that_is_nothing_we_know_is_refused(world, tmp_path):
     with pytest.raises(BadInput, match="there is no such file or directory"):
         read_data(tmp_path / "nothing.npz", world)
-    with pytest.raises(BadInput, match="neither a run directory with checkpoints, or a Minari dataset"):
+    with pytest.raises(BadInput, match="neither a run directory with checkpoints nor a Minari dataset"):
         read_data(tmp_path, world)
 
 

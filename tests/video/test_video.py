@@ -66,6 +66,15 @@ def test_the_last_picture_says_the_return_of_the_episode(tmp_path):
     env.close()
 
 
+def test_a_small_picture_is_enlarged_until_the_return_fits_above_it():
+    small = np.random.default_rng(0).integers(255, size=(30, 101, 3), dtype=np.uint8)
+    shot = Shot(small, -1234.5, 1000, True)
+    shown = _captioned(shot, "")
+    np.testing.assert_array_equal(shown[BAR::4, ::4], small)
+    wide = _captioned(shot._replace(picture=np.zeros((30, 808, 3), np.uint8)), "")
+    np.testing.assert_array_equal(shown[:BAR], wide[:BAR, 404:])
+
+
 def test_the_worst_world_stands_beside_the_nominal_one(tmp_path, capsys):
     run, file = save_policy(tmp_path / "run"), tmp_path / "worst.gif"
     options = ["--axis", "gear=1,2", "--axis", "mass=0.5,1", "--episodes", "1", "--workers", "1"]

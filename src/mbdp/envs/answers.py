@@ -4,12 +4,14 @@ import numbers
 import re
 from typing import Any, NamedTuple
 
+import gymnasium
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Space
 
 STEP = "Gymnasium's step returns (observation, reward, terminated, truncated, info)"
 RESET = "Gymnasium's reset takes seed= and options= and returns (observation, info)"
 SHOWN = 80  # characters of what was returned instead
+SPACES = ("observation space", "action space")
 
 
 class Answer(NamedTuple):
@@ -45,6 +47,26 @@ def read_step(result: Any, space: Box) -> Answer:
             raise Unexpected(f"step returned {name} = {_shown(flag)}: it must be True or False")
     with np.errstate(over="ignore"):
         return Answer(_observation("step", observation, space), np.float32(reward), bool(terminated), bool(truncated))
+
+
+def own_spaces(env: gymnasium.Env) -> tuple[Space, Space]:
+    """The spaces as the environment itself, under all wrappers, declares them now."""
+    return env.unwrapped.observation_space, env.unwrapped.action_space
+
+
+def change_of(env: gymnasium.Env, spaces: tuple[Space, Space]) -> str:
+    """How the environment's own spaces differ from what they were: a sentence, or nothing."""
+    for what, before, now in zip(SPACES, spaces, own_spaces(env), strict=True):
+        if before != now:
+            return f"the {what} changed from {before} to {now}, which no policy can follow"
+    return ""
+
+
+def complaint(error: Exception, call: str, change: str) -> str:
+    """What to say after an environment's name: a change of its spaces, if there is one, explains all the rest."""
+    if change:
+        return f": {change}"
+    return f": {error}" if isinstance(error, Unexpected) else f" {explain(error, call)}"
 
 
 def explain(error: Exception, call: str) -> str:

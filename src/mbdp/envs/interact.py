@@ -8,7 +8,7 @@ import gymnasium
 import mujoco
 import numpy as np
 
-from mbdp.envs.answers import Unexpected, explain, read_reset, read_step
+from mbdp.envs.answers import change_of, complaint, own_spaces, read_reset, read_step
 from mbdp.envs.simulator import UNSTABLE
 from mbdp.envs.tasks import spec_of
 from mbdp.replay import pack
@@ -18,7 +18,6 @@ from mbdp.types import Broken, Transition
 MOST_FAULTS = 10  # in a row of episodes, none of which got far, before the run gives up
 FAR = 100  # steps
 MOST_REWARD = 1e8  # a critic squares what 1 / (1 - discount) of these sum up to, in single precision
-SPACES = ("observation space", "action space")
 BOOKMARK = ("steps", "faults", "faults_in_a_row", "episode", "episode_length")
 
 
@@ -54,7 +53,7 @@ class World:
         self.name = env.spec.id if env.spec else type(env.unwrapped).__name__
         assert isinstance(env.action_space, gymnasium.spaces.Box)
         assert isinstance(env.observation_space, gymnasium.spaces.Box)
-        self.space, self.spaces = env.observation_space, _spaces(env)
+        self.space, self.spaces = env.observation_space, own_spaces(env)
         self.low, self.high = env.action_space.low, env.action_space.high
         self.steps = self.faults = self.faults_in_a_row = 0
         self.episode = -1
@@ -74,13 +73,11 @@ class World:
             return self._fault("was to take an action of NaN or infinity")
         time = self._time()
         try:
-            answer = self.env.step(self.to_env(action))
+            answer = read_step(self.env.step(self.to_env(action)), self.space)
         except Exception as error:
-            raise Broken(f"{self._where()} {explain(error, 'step')}") from error
-        try:
-            following, reward, terminated, truncated = read_step(answer, self.space)
-        except Unexpected as error:
-            raise Broken(f"{self._where()}: {error}") from None
+            said = complaint(error, "step", change_of(self.env, self.spaces))
+            raise Broken(f"{self._where()}{said}") from error
+        following, reward, terminated, truncated = answer
         if fault := self._wrong_with(following, reward, time):
             return self._fault(fault)
         before = self.observation
@@ -148,16 +145,12 @@ class World:
         self.rewards: list[float] = []
         seed = int(generator(self.seed, "episode", self.episode, self.lane or 0).integers(2**31))
         try:
-            answer = self.env.reset(seed=seed)
+            observation = read_reset(self.env.reset(seed=seed), self.space)
         except Exception as error:
-            raise Broken(f"{self._where()} {explain(error, 'reset')}") from error
-        try:
-            observation = read_reset(answer, self.space)
-        except Unexpected as error:
-            raise Broken(f"{self._where()}: {error}") from None
-        for what, before, now in zip(SPACES, self.spaces, _spaces(self.env), strict=True):
-            if before != now:
-                raise Broken(f"{self._where()}: the {what} changed from {before} to {now}, which no policy can follow")
+            said = complaint(error, "reset", change_of(self.env, self.spaces))
+            raise Broken(f"{self._where()}{said}") from error
+        if change := change_of(self.env, self.spaces):
+            raise Broken(f"{self._where()}: {change}")
         if not np.isfinite(observation).all():
             raise Broken(f"{self._where()}: reset gave {observation}, not {self.spec.observation_size} finite numbers")
         return observation
@@ -203,8 +196,3 @@ class World:
     def _where(self) -> str:
         step = f"step {self.steps}" if self.lane is None else f"step {self.steps} of env {self.lane}"
         return f"{self.name} at {step} (seed {self.seed}, episode {self.episode})"
-
-
-def _spaces(env: gymnasium.Env) -> tuple[gymnasium.Space, gymnasium.Space]:
-    """The spaces as the environment itself, under all wrappers, declares them now."""
-    return env.unwrapped.observation_space, env.unwrapped.action_space

@@ -11,6 +11,7 @@ from mbdp.types import BadInput
 
 COLOURS = (1, 3, 4)  # numbers per pixel
 SMALLEST_IMAGE = 8  # pixels along each side
+PLANE = 32  # numbers along each of two sides, from which on they are pixels, whatever their kind
 
 
 def adapted(env: gymnasium.Env) -> gymnasium.Env:
@@ -109,8 +110,10 @@ def _check_actions(name: str, space: Space | None) -> None:
 
 
 def _is_image(space: Box) -> bool:
-    """Bytes in a plane or more, or three axes of which the first or last can be colours and the others are long."""
+    """Bytes in a plane or more, a large plane, or three axes: two are long, and the first or last can be colours."""
     if space.dtype == np.uint8 and len(space.shape) >= 2:
+        return True
+    if sum(side >= PLANE for side in space.shape) >= 2:
         return True
     if len(space.shape) != 3:
         return False

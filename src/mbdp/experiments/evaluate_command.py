@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from mbdp.experiments.evaluate import FIRST_SEED, evaluate
-from mbdp.experiments.training_world import make_world, world_of
+from mbdp.experiments.training_world import make_judging_world, world_of
 from mbdp.experiments.video import check_video, write_video
 from mbdp.types import BadInput
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     policy = load_policy(args.run)
     perturb = world_of(args.run).perturb
     env_id = args.env or registered(policy.env, args.run)
-    envs = [make_world(env_id, perturb) for _ in range(args.episodes)]
+    envs = [make_judging_world(env_id, perturb) for _ in range(args.episodes)]
     if perturb:
         print(f"as in training, with {', '.join(f'{axis} {value:g}' for axis, value in perturb.items())}")
     result = evaluate(policy, envs, first_seed=args.seed)

@@ -48,14 +48,14 @@ def _visited(policy: "Policy", run: Path, env_id: str | None) -> "np.ndarray":
     import numpy as np
 
     from mbdp.envs.tasks import registered
-    from mbdp.experiments.training_world import make_world, world_of
+    from mbdp.experiments.training_world import make_judging_world, world_of
 
     try:
         known = env_id or registered(policy.env, run)
     except BadInput as error:
         print(f"note: {error}; --env ID would add a comparison on real observations")
         return np.zeros((0, policy.observation_size), np.float32)
-    env = make_world(known, world_of(run).perturb)
+    env = make_judging_world(known, world_of(run).perturb)
     rows, over = [env.reset(seed=0)[0]], False
     while not over and len(rows) < MOST_STEPS:
         observation, _, terminated, truncated, _ = env.step(policy(rows[-1][None])[0])

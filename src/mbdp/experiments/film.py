@@ -1,6 +1,7 @@
 """Episodes as pictures with the return so far written into them, one alone or two side by side."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,7 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from mbdp.experiments.drawing import follow_robot, prepare_off_screen
-from mbdp.experiments.training_world import Coefficients, make_world
+from mbdp.experiments.training_world import Coefficients, make_judging_world
 from mbdp.robustness.processes import one_line
 from mbdp.types import BadInput
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 MOST_SECONDS = 60.0  # of an episode that are shown
 USUAL_RATE = 30.0  # pictures per second of an environment that does not say how fast it is
 BAR, TEXT, MARGIN = 26, 16, 8  # pixels
+NARROWEST = 400  # pixels that a picture must have for the words above it
 WHITE, GREY, BLACK = (255, 255, 255), (170, 170, 170), (0, 0, 0)
 
 
@@ -49,7 +51,7 @@ class Scene(NamedTuple):
 def drawable(env_id: str, perturb: Coefficients) -> "gymnasium.Env":
     """The environment, made so that it can be filmed."""
     try:
-        return make_world(env_id, perturb, render_mode="rgb_array")
+        return make_judging_world(env_id, perturb, render_mode="rgb_array")
     except Exception as error:  # an environment without pictures refuses the argument in a way of its own
         raise BadInput(f"{env_id} cannot be filmed: {one_line(error)}") from error
 
@@ -103,13 +105,15 @@ def _draw(env: "gymnasium.Env") -> np.ndarray:
 
 def _captioned(shot: Shot, title: str) -> np.ndarray:
     """The picture under a bar that says what it shows, the return so far, and whether it is over."""
-    image = Image.new("RGB", (shot.picture.shape[1], shot.picture.shape[0] + BAR), BLACK)
-    image.paste(Image.fromarray(shot.picture), (0, BAR))
+    factor = math.ceil(NARROWEST / shot.picture.shape[1])
+    picture = shot.picture.repeat(factor, axis=0).repeat(factor, axis=1)
+    image = Image.new("RGB", (picture.shape[1], picture.shape[0] + BAR), BLACK)
+    image.paste(Image.fromarray(picture), (0, BAR))
     pen, font = ImageDraw.Draw(image), ImageFont.load_default(TEXT)
     words = f"return {shot.total:,.1f}  {'ended at ' * shot.over}step {shot.step}"
     width = pen.textlength(words, font=font)
     pen.text((MARGIN, BAR / 2), title, WHITE, font, anchor="lm")
-    pen.rectangle((image.width - width - 2 * MARGIN, 0, image.width, BAR), BLACK)
+    pen.rectangle((image.width - width - 2 * MARGIN, 0, image.width, BAR - 1), BLACK)
     pen.text((image.width - MARGIN, BAR / 2), words, GREY if shot.over else WHITE, font, anchor="rm")
     return np.asarray(image)
 

@@ -15,7 +15,7 @@ from mbdp.experiments.display import Display
 from mbdp.experiments.evaluate import evaluate
 from mbdp.experiments.record import Record
 from mbdp.experiments.theory_metrics import theory_metrics
-from mbdp.experiments.training_world import NOMINAL_WORLD, TrainingWorld, make_world
+from mbdp.experiments.training_world import NOMINAL_WORLD, TrainingWorld, make_judging_world
 from mbdp.interruption import Interrupted
 from mbdp.types import BadInput, Broken
 
@@ -85,7 +85,7 @@ class _Run:
     def __init__(self, agent: MBDP, record: Record, display: Display, schedule: dict[str, Any], world: TrainingWorld):
         self.agent, self.record, self.display, self.schedule = agent, record, display, schedule
         self.world = world
-        self.envs = [make_world(agent.env_id, world.perturb) for _ in range(schedule["episodes"])]
+        self.envs = [make_judging_world(agent.env_id, world.perturb) for _ in range(schedule["episodes"])]
         self.alarms = Alarms(agent)
         self.saved_at = time.monotonic()
 

@@ -71,12 +71,19 @@ def world_of_words(words: Any) -> TrainingWorld:
 
 
 def make_world(env_id: str, perturb: Coefficients, **options: Any) -> "gymnasium.Env":
-    """The environment, with the coefficients of its nominal world; evaluations happen in it."""
+    """The environment, with the coefficients of its nominal world."""
     from mbdp.envs.tasks import make
     from mbdp.robustness import perturb as physics
 
     env = make(env_id, **options)
     return physics.perturb(env, perturb) if perturb else env
+
+
+def make_judging_world(env_id: str, perturb: Coefficients, **options: Any) -> "gymnasium.Env":
+    """The same, for evaluations and pictures: an environment that breaks off or changes its spaces is one line."""
+    from mbdp.envs.checked import Checked
+
+    return Checked(make_world(env_id, perturb, **options))
 
 
 def make_training_world(env_id: str, world: TrainingWorld) -> "gymnasium.Env":

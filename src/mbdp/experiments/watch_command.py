@@ -31,14 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from mbdp.envs.tasks import registered
-    from mbdp.experiments.training_world import make_world, world_of
+    from mbdp.experiments.training_world import make_judging_world, world_of
     from mbdp.policies.policy import load_policy
 
     if args.episodes < 1 or args.seed < 0:
         raise BadInput("--episodes must be at least 1 and --seed at least 0")
     policy = load_policy(args.run)
     check_screen()
-    env = make_world(args.env or registered(policy.env, args.run), world_of(args.run).perturb, render_mode="human")
+    env = make_judging_world(
+        args.env or registered(policy.env, args.run), world_of(args.run).perturb, render_mode="human"
+    )
     check_screen(env)
     try:
         for episode in range(args.episodes):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import gymnasium
 import numpy as np
 
+from mbdp.envs.checked import Checked
 from mbdp.robustness.parameters import parameters_of
 from mbdp.robustness.perturb import perturb
 from mbdp.types import BadInput
@@ -51,6 +52,7 @@ def _episode(env: gymnasium.Env, seed: int) -> np.ndarray:
     space = env.action_space
     assert isinstance(space, gymnasium.spaces.Box)
     actions = np.random.default_rng(seed).uniform(space.low, space.high, (STEPS, *space.shape)).astype(space.dtype)
+    env = Checked(env)
     rows = [np.ravel(env.reset(seed=seed)[0])]
     for action in actions:
         observation, reward, terminated, truncated, _ = env.step(action)

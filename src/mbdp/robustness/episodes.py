@@ -8,6 +8,7 @@ from typing import NamedTuple
 import gymnasium
 import numpy as np
 
+from mbdp.envs.checked import Checked, Promise, promise_of
 from mbdp.envs.rules import Rules, rules_of
 from mbdp.envs.tasks import EnvMaker, spec_of
 from mbdp.robustness.axes import DISTURBANCES
@@ -48,6 +49,11 @@ class Worlds:
         return self.envs[:count]
 
     @cached_property
+    def promise(self) -> Promise:
+        """The spaces of the first of them, before any episode."""
+        return promise_of(self.take(1)[0])
+
+    @cached_property
     def rules(self) -> Rules | None:
         """How to step them all together, if that is known and gives what their own `step` gives."""
         few = self.take(3)
@@ -65,7 +71,7 @@ def run_episodes(
     """The result of every job, `batch` of them at a time; `finished` is called after each."""
     results: list[EpisodeResult | None] = [None] * len(jobs)
     waiting = deque(enumerate(jobs))
-    lanes = worlds.take(min(batch, len(jobs)))
+    lanes, promise = worlds.take(min(batch, len(jobs))), worlds.promise
     slow = {*DISTURBANCES, *own_axes(lanes[0])}  # not in the fields of MuJoCo that the rules read
     inside_only = not any(axis in slow for job in jobs for axis in job.coefficients)
     stepper: Stepper = AllTogether(worlds.rules, lanes) if inside_only and worlds.rules else OneByOne()
@@ -81,7 +87,7 @@ def run_episodes(
         if not waiting:
             return False
         running[lane], job = waiting.popleft()
-        env = perturb(lanes[lane], job.coefficients)
+        env = Checked(perturb(lanes[lane], job.coefficients), promise)
         observations[lane], _ = env.reset(seed=job.seed)
         if not np.isfinite(observations[lane]).all():
             raise BadInput(f"the environment's first observation is not finite (seed {job.seed}, {job.coefficients})")

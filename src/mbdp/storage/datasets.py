@@ -44,7 +44,7 @@ def read_data(source: Source, world: World) -> Data:
     if path.is_dir():
         checkpoints = sorted((path / "checkpoints").glob("step_*.mbdp"))
         if not checkpoints:
-            known = "a run directory with checkpoints, or a Minari dataset (data/metadata.json)"
+            known = "a run directory with checkpoints nor a Minari dataset (data/metadata.json)"
             raise BadInput(f"{path}: it is neither {known}")
         path = checkpoints[-1]
     return _of_checkpoint(path, world)
@@ -94,10 +94,10 @@ def _of_arrays(arrays: Mapping[str, Any], name: str, world: World) -> Data:
         raise BadInput(f"{name}: rewards go up to {most:.3g}, beyond {MOST_REWARD:.0e}")
     action = _scaled(columns[actions], actions, name, world)
     rows = pack(Transition(columns["observations"], action, rewards, columns["next_observations"], ended))
-    remarks = []
+    remarks = _outside(columns, name, world)
     if actions == "actions" and not (np.allclose(world.low, -1) and np.allclose(world.high, 1)):
         units = f"[{world.low.min():g}, {world.high.max():g}]"
-        remarks = [f"{name}: actions are taken to be scaled to [-1, 1], as SB3 stores them, not in {units}"]
+        remarks += [f"{name}: actions are taken to be scaled to [-1, 1], as SB3 stores them, not in {units}"]
     return Data(rows.astype(np.float32), name, remarks)
 
 
@@ -109,7 +109,10 @@ def _count(observations: np.ndarray, world: World) -> int:
 def _numbers(arrays: Mapping[str, Any], one: str, name: str) -> np.ndarray:
     if one not in arrays:
         raise BadInput(f"{name}: {one} is missing; it must have {NAMES}, and may have timeouts")
-    array = np.asarray(arrays[one])
+    try:
+        array = np.asarray(arrays[one])
+    except ValueError as error:
+        raise BadInput(f"{name}: {one} is no array: its rows have different lengths") from error
     if array.dtype.kind not in "fiub":
         raise BadInput(f"{name}: {one} must be numbers; it is of {array.dtype}")
     return array
@@ -126,6 +129,23 @@ def _column(arrays: Mapping[str, Any], one: str, name: str, count: int, width: i
     if len(bad := np.flatnonzero(~np.isfinite(rows).all(axis=1))):
         raise BadInput(f"{name}: {one} has NaN or infinity in {len(bad)} rows, first in row {bad[0]}")
     return rows
+
+
+def _outside(columns: Mapping[str, np.ndarray], name: str, world: World) -> list[str]:
+    """A sentence if observations go beyond the environment's bounds: they may be in other units or another order."""
+    low, high = world.space.low.astype(float), world.space.high.astype(float)
+    with np.errstate(over="ignore"):  # bounds as wide as their kind of number
+        width = high - low
+    slack = BEYOND * np.where(np.isfinite(width), width, 0)
+    for one in ("observations", "next_observations"):
+        rows = columns[one]
+        beyond = (rows < low - slack) | (rows > high + slack)
+        if len(bad := np.flatnonzero(beyond.any(axis=1))):
+            number = int(np.flatnonzero(beyond[bad[0]])[0])
+            found = f"{rows[bad[0], number]:.4g}, beyond [{low[number]:g}, {high[number]:g}]"
+            where = f"in {len(bad):,} of {len(rows):,} rows, first in row {bad[0]}: number {number} is {found}"
+            return [f"{name}: {one} go beyond the bounds of {world.name} {where}; are units and order the same?"]
+    return []
 
 
 def _flags(arrays: Mapping[str, Any], one: str, name: str, count: int) -> np.ndarray:

@@ -33,6 +33,9 @@ def arrays_of_minari(source: str, observation_space: Space) -> dict[str, np.ndar
     except BadInput:
         raise
     except Exception as error:  # a folder of somebody's files, read by somebody's package
+        if isinstance(error, FileNotFoundError) and (known := source.removeprefix(PREFIX)) != source:
+            need = f"minari download {known}"
+            raise BadInput(f"{source}: it is not on this machine, and nothing is downloaded here: {need}") from None
         said = " ".join(str(error).split())
         raise BadInput(f"{source}: Minari cannot read it ({type(error).__name__}: {said:.200})") from error
     if not episodes:

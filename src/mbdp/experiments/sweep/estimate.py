@@ -16,7 +16,7 @@ from mbdp.experiments.sweep.process import follow_parent, received, start, stop,
 from mbdp.experiments.sweep.settings import keywords
 from mbdp.experiments.sweep.spec import PlannedRun
 from mbdp.experiments.sweep.state import saved_step, state_of
-from mbdp.experiments.training_world import make_world, new_agent, world_of_words
+from mbdp.experiments.training_world import make_judging_world, new_agent, world_of_words
 from mbdp.types import BadInput
 
 CYCLE = 250  # env steps that are timed of a method that has no cycle of its own
@@ -142,7 +142,7 @@ def measure(
 
 def _seconds_of_an_evaluation(agent: MBDP, episodes: int, perturb: dict[str, float]) -> float:
     """As if no episode ended early: those of a good policy do not."""
-    envs = [make_world(agent.env_id, perturb) for _ in range(episodes)]
+    envs = [make_judging_world(agent.env_id, perturb) for _ in range(episodes)]
     began = time.perf_counter()
     longest = int(evaluate(agent.policy(), envs).lengths.max())
     seconds = time.perf_counter() - began
