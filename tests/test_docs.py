@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 from mbdp import api
-from mbdp.experiments.cli import COMMANDS, OneLineParser
+from mbdp.experiments.cli import COMMANDS, OneLineParser, main
 from mbdp.robustness import axes
 from tests.conftest import tiny_expanding
 
@@ -101,6 +102,16 @@ def test_command_lines_are_understood(page):
         if name != "--help":
             assert not {"-h", "--help"} & set(arguments)
             parser_of(name).parse_args(arguments)  # raises BadInput
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_examples_in_the_help_are_understood(command, capsys):
+    with contextlib.suppress(SystemExit):
+        main([command, "--help"] if command else ["--help"])
+    examples = re.findall(r"^  (mbdp \S+ .+?)(?: {2,}.*)?$", capsys.readouterr().out.partition("examples:")[2], re.M)
+    assert examples
+    for _, name, *arguments in map(shlex.split, examples):
+        parser_of(name).parse_args(arguments)  # raises BadInput
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -34,12 +34,14 @@ MOST_DATA_STEPS = 20_000  # of learning from data, unless more are asked for
 class MBDP:
     """An agent that learns in an environment: `MBDP("Hopper-v5", alpha=0.2, beta=0.2).learn(120_000)`.
 
-    `env` is an id, any Gymnasium environment with Box spaces, or a class or function that makes one. Several `envs`
-    step at once, each in a process of its own. `termination` is "known" for the rule of a task that the library knows
-    (learned, if it knows none or the environment is a modified one), "learned", or a function (observation, action,
-    next observation) -> bool on JAX arrays, actions in the environment's units. `reward` is such a function -> float,
-    used instead of the learned reward. Every field of the system's configuration (`mbdp.config.Config`) can be given by
-    name; the rest follows `algo` and `preset_name`.
+    - `env`: an id, any Gymnasium environment with Box spaces, or a class or function that makes one.
+    - `envs`: how many environments step at once, each in a process of its own.
+    - `termination`: "known", "learned" or a function. "known" is the rule of a known task; if there is none, or the
+      environment is a modified one, termination is learned. A function takes (observation, action, next observation)
+      as JAX arrays, actions in the environment's units, and returns bools.
+    - `reward`: such a function that returns floats. It replaces the learned reward.
+    - `settings`: fields of the system's configuration (`mbdp.config.Config`). Their defaults follow `algo` and
+      `preset_name`.
     """
 
     def __init__(
@@ -87,10 +89,10 @@ class MBDP:
         return self.method.loop(learner, self.world, self.config, seed=self.seed, **self.functions())
 
     def warm_start(self, data: Source) -> list[str]:
-        """Put transitions that were gathered before into `d_env`; learning begins with them, before any env step.
+        """Put transitions from elsewhere into `d_env`; learning begins with them, before any env step.
 
         `data` is a path (a run directory or checkpoint, an .npz file, a Minari dataset), `minari:ID`, or a mapping with
-        the arrays of a Stable-Baselines3 replay buffer. What is returned are sentences that you should know.
+        the arrays of a Stable-Baselines3 replay buffer. Returns notes for the user.
         """
         if self.method.loop is not METHODS["mbdp"].loop:
             raise BadInput(
@@ -114,10 +116,10 @@ class MBDP:
         progress_bar: bool = False,
         data: Source | None = None,
     ) -> "MBDP":
-        """Take so many more env steps and learn from them; a callback, or a function, that returns False ends it early.
+        """Take `total_timesteps` more env steps and learn from them.
 
-        Several callbacks are passed as a list.
-        With `data`, see `warm_start`, learning begins before the first step, and with 0 steps it is offline learning.
+        - `callback`: a callback, a function, or a list of them. One that returns False ends the learning early.
+        - `data`: learn from these transitions first (see `warm_start`). With 0 env steps this is offline learning.
         """
         from mbdp.experiments.display import Display
 
@@ -180,13 +182,13 @@ class MBDP:
         return self.config.discount_at(self.learner.step)
 
     def value(self, observations: np.ndarray) -> np.ndarray:
-        """The discounted return, with SAC its entropy bonus too, that is expected of the deterministic policy."""
+        """The discounted return that critics expect of the deterministic policy; for SAC with its entropy bonus."""
         action, low, high = self.policy()(observations), self.world.low, self.world.high
         scaled = 2 * (action - low) / (high - low) - 1
         return np.asarray(self.method.value(self.learner.agent, jnp.asarray(observations), jnp.asarray(scaled)))
 
     def save(self, path: str | os.PathLike[str], **words: Any) -> None:
-        """Write everything, buffers included, into one file: a loaded agent goes on exactly where this one is."""
+        """Save everything, buffers included, in one file; a loaded agent goes on exactly where this one is."""
         words |= {"env": self.env_id, "algo": self.algo, "known_termination": self.termination is not None}
         words |= {"known_reward": self.reward is not None, "data": self.data}
         save_checkpoint(Path(path), self.learner, self.world, self.config, words)
@@ -199,7 +201,7 @@ class MBDP:
         termination: Termination | None = None,
         reward: Reward | None = None,
     ) -> "MBDP":
-        """The agent that `save` wrote; pass `env`, `termination` and `reward` where they were your own."""
+        """Load an agent that `save` wrote; pass `env`, `termination` and `reward` again if they were your own."""
         about = read_about(Path(path))
         if env is None and (not about["env"] or ":" in about["env"]):
             raise BadInput(f"{path}: the agent was trained in an environment of its own; pass it as env=")

@@ -36,7 +36,7 @@ def printed_v_alpha(returns: ArrayLike, alpha: float) -> float:
 
 
 def eps_alpha(alpha: float, *, gamma: float, r_max: float, r_min: float) -> float:
-    """Most that dropping whole returns can take from the value: 0 <= V - V_alpha <= eps_alpha, Lemma 3.2."""
+    """Upper bound on what dropping whole returns takes from the value: 0 <= V - V_alpha <= eps_alpha, Lemma 3.2."""
     check_fraction("alpha", alpha)
     return alpha * (r_max - r_min) / (1 - gamma)
 
@@ -48,7 +48,7 @@ def printed_eps_alpha(alpha: float, *, gamma: float, r_max: float) -> float:
 
 
 def eps_alpha_per_step(alpha: float, *, gamma: float, r_max: float, r_min: float) -> float:
-    """The same for dropping at every step, as Algorithm 1 does: up to 1 / (1 - gamma) times as much."""
+    """The same bound for dropping at every step, as Algorithm 1 does: up to 1 / (1 - gamma) times as large."""
     check_fraction("alpha", alpha)
     return min(alpha / (1 - gamma), 1) * (r_max - r_min) / (1 - gamma)
 
@@ -56,7 +56,7 @@ def eps_alpha_per_step(alpha: float, *, gamma: float, r_max: float, r_min: float
 def discrepancy_bound(
     bias: ArrayLike, *, alpha: float, beta: float, gamma: float, lipschitz: float, r_max: float, r_min: float
 ) -> float:
-    """D_{alpha,beta}, most that imagined V_alpha and real V can differ, Theorem 3.3; counts the kept members' bias."""
+    """D_{alpha,beta}, upper bound on |V_alpha - V|, imagined and real, Theorem 3.3; with the kept members' bias."""
     bias = np.asarray(bias, float)
     model_error = gamma * lipschitz / (1 - gamma) * bias[model_dropout(bias, beta)].mean()
     return float(model_error + eps_alpha(alpha, gamma=gamma, r_max=r_max, r_min=r_min))
@@ -65,14 +65,14 @@ def discrepancy_bound(
 def printed_discrepancy_bound(
     bias: ArrayLike, *, alpha: float, beta: float, gamma: float, lipschitz: float, r_max: float
 ) -> float:
-    """Eq. 3.8, with the bias of all members, Eq. 3.9, and everything times 1 - beta."""
+    """D as printed in Eq. 3.8: with the bias of all members, Eq. 3.9, and everything times 1 - beta."""
     check_fraction("beta", beta)
     model_error = gamma * lipschitz / (1 - gamma) * np.asarray(bias, float).mean()
     return float((1 - beta) * (model_error + printed_eps_alpha(alpha, gamma=gamma, r_max=r_max)))
 
 
 def update_residual(value: float, imagined_value: float, bound: float) -> float:
-    """epsilon_{k+1} of Eq. 3.12: how much real V exceeds imagined V_alpha minus its bound D, so the bound's slack."""
+    """epsilon_{k+1} of Eq. 3.12: real V minus (imagined V_alpha - D). It is the slack of the bound."""
     return value - (imagined_value - bound)
 
 

@@ -1,4 +1,4 @@
-"""What a person should be told while a run goes on, each thing once."""
+"""Warnings while a run goes on, each given once."""
 
 from typing import Any
 

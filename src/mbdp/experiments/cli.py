@@ -26,6 +26,14 @@ COMMANDS = {
 }
 
 
+EXAMPLES = (
+    "examples:",
+    "  mbdp train Hopper-v5                       a run directory, runs/mbdp/Hopper-v5_0",
+    "  mbdp evaluate runs/mbdp/Hopper-v5_0        the return of its policy",
+    "  mbdp robustness runs/mbdp/Hopper-v5_0      its return in heavier and more slippery worlds",
+)
+
+
 class OneLineParser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, with a suggestion for a misspelt option."""
 
@@ -105,6 +113,8 @@ def _overview() -> str:
             "usage: mbdp COMMAND ...      (mbdp COMMAND --help explains a command)",
             "",
             *rows,
+            "",
+            *EXAMPLES,
         ]
     )
 

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live panel in a terminal, plain lines elsewhere."""
+"""The display of a run: a live panel in a terminal, plain lines elsewhere."""
 
 import sys
 import time

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   mbdp train InvertedPendulum-v5                       a small task
-  mbdp train Hopper-v5 --prefer robust --seed 1        more rollout dropout
+  mbdp train Hopper-v5 --prefer robust --seed 1        alpha 0.5, and no model dropout
   mbdp train Hopper-v5 --alpha 0.3 --beta 0            your own fractions
   mbdp train Hopper-v5 --algo mbpo --preset paper      close to its authors' settings
   mbdp train Hopper-v5 --randomise mass=0.8:1.2        a new world in every episode

@@ -1,4 +1,4 @@
-"""Whether a parameter of one's own environment really changes it: nobody can look inside, so it is tried out."""
+"""Try out whether a parameter of the user's own environment really changes its episodes."""
 
 import warnings
 from collections.abc import Mapping, Sequence

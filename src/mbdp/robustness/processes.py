@@ -1,4 +1,4 @@
-"""Episodes of several policies, shared among processes; the numbers do not depend on how many."""
+"""Episodes of several policies in parallel processes; results do not depend on the number of processes."""
 
 import itertools
 import math

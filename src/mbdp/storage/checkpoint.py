@@ -1,6 +1,6 @@
 """A learner and its place in the world, to and from one sealed safetensors file: loading runs no code.
 
-The file's words hold a manifest with the size and SHA-256 of every array, and are sealed by a SHA-256 of their own.
+The file's metadata has a manifest with the size and SHA-256 of every array, and a SHA-256 of itself.
 """
 
 import json
@@ -65,13 +65,13 @@ def save_checkpoint(file: Path, learner: Learner, world: World, config: Common, 
 
 
 def seal(about: dict[str, Any]) -> dict[str, str]:
-    """The words of a checkpoint as safetensors stores them."""
+    """The metadata of a checkpoint as safetensors stores it."""
     text = json.dumps(about)
     return {"mbdp": text, "sha256": sha256(text.encode()).hexdigest()}
 
 
 def read_about(file: Path) -> dict[str, Any]:
-    """The words of a checkpoint: its configuration, step, seed and environment."""
+    """The metadata of a checkpoint: its configuration, step, seed and environment."""
     if file.is_dir():
         newest = max((file / "checkpoints").glob("*.mbdp"), default="the file that `save` wrote")
         raise BadInput(f"{file}: a folder, not a checkpoint; pass {newest}")
@@ -85,7 +85,7 @@ def read_about(file: Path) -> dict[str, Any]:
             known = f"{BEFORE_EXPANSION} and {FORMAT}"
             raise BadInput(f"{file}: written in format {about['format']!r:.20}; this version of mbdp reads {known}")
         if sha256(stored["mbdp"].encode()).hexdigest() != stored["sha256"]:
-            raise BadInput(f"{file}: damaged, its words do not have the SHA-256 that they had when written")
+            raise BadInput(f"{file}: damaged, its metadata does not have the SHA-256 that it had when written")
         if about["algo"] not in METHODS:
             raise BadInput(f"{file}: algo is {about['algo']!r:.20}, not one of {', '.join(METHODS)}")
         kind = METHODS[about["algo"]].config
@@ -106,7 +106,7 @@ def read_about(file: Path) -> dict[str, Any]:
             raise
         raise BadInput(f"{file}: not a whole checkpoint of mbdp ({type(error).__name__}: {error!s:.200})") from error
     except RecursionError:
-        raise BadInput(f"{file}: not a checkpoint of mbdp (its words are nested too deeply)") from None
+        raise BadInput(f"{file}: not a checkpoint of mbdp (its metadata is nested too deeply)") from None
     return about
 
 
@@ -149,7 +149,7 @@ def load_world(file: Path, about: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def _of_today(about: dict[str, Any], kind: type) -> dict[str, Any]:
-    """The words of a checkpoint of format 4 in today's form."""
+    """The metadata of a checkpoint of format 4 in today's form."""
     settings, due = dict(about["config"]), about["due"]
     if kind is Config:
         settings = SETTINGS_BEFORE_EXPANSION | settings
@@ -192,7 +192,7 @@ def _digest(array: np.ndarray) -> str:
 
 
 def _check(about: dict[str, Any]) -> None:
-    """Raise ValueError unless the words are of the right kind and sane, whoever wrote them."""
+    """Raise ValueError unless the metadata has the right types and sane values, whoever wrote it."""
     spec, config = about["spec"], about["config"]
     whole = {
         "seed": about["seed"],

@@ -1,4 +1,4 @@
-"""Which run is when: the most urgent first, each until it is finished, and no failure stops the others."""
+"""The order of runs: by priority, each until it is finished. A failure of one stops no other."""
 
 import signal
 import time

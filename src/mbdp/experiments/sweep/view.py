@@ -1,4 +1,4 @@
-"""What a person sees of a sweep: one live table in a terminal, lines elsewhere."""
+"""The display of a sweep: one live table in a terminal, plain lines elsewhere."""
 
 import sys
 import time
