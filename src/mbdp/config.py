@@ -67,12 +67,12 @@ class Common:
 
     @property
     def members_kept(self) -> int:
-        """Members that model dropout keeps of an ensemble of which none has diverged."""
+        """Number of members that model dropout keeps, if none has diverged."""
         return _kept(self.members, self.beta)
 
     @property
     def remarks(self) -> list[str]:
-        """What a user should know of these settings: sentences."""
+        """Notes for the user on these settings."""
         effective = 1 - self.members_kept / self.members
         if abs(effective - self.beta) < 0.01:
             return []
@@ -80,7 +80,7 @@ class Common:
         return [f"beta={self.beta:g} of {self.members} members drops {dropped} of them, in effect {effective:.3f}"]
 
     def discount_at(self, step: int) -> float:
-        """Gamma after so many env steps."""
+        """Gamma at env step `step`."""
         return self.discount
 
     @property
@@ -182,7 +182,7 @@ class Config(Common):
         self._check_updates()
 
     def _check_dropout(self) -> None:
-        """Refuse settings under which alpha would not be the share that is dropped, or another one is never read."""
+        """Refuse settings under which alpha is not the share that is dropped, or another setting is never used."""
         if self.group == "members" and self.member_per == "step":
             raise BadInput("member-per must be row where group is members, which imagines every row in every member")
         if self.group == "returns" and self.imagines and not self.expansion:
@@ -216,31 +216,31 @@ class Config(Common):
 
     @property
     def imagines(self) -> bool:
-        """Whether the model is used at all."""
+        """Whether the model is used."""
         return self.real_ratio < 1
 
     @property
     def warm_up(self) -> int:
-        """Env steps with random actions: a policy that has learned from data needs none."""
+        """Number of env steps with random actions; none after learning from data."""
         return 0 if self.data_steps else self.random_steps
 
     def fits_at(self, past_warm_up: int) -> bool:
-        """Whether the ensemble is fitted so many env steps after the random ones."""
+        """Whether the ensemble is fitted `past_warm_up` env steps after the random ones."""
         return self.imagines and past_warm_up >= 0 and past_warm_up % self.model_every == 0
 
     def updates_at(self, past_warm_up: int) -> int:
-        """Bouts of updates that this env step brings; the first makes up for the random steps where it can."""
+        """Rounds of updates at this env step; with training rollouts, the first makes up for the random steps."""
         if past_warm_up < 0 or past_warm_up % self.update_every:
             return 0
         return max(1, self.warm_up // self.update_every) if self.expansion and past_warm_up == 0 else 1
 
     def horizon_at(self, step: int) -> int:
-        """Rollout length after so many env steps."""
+        """Rollout length at env step `step`."""
         first, last, _, _ = self.horizon
         return int(first + self._grown_at(step) * (last - first))
 
     def discount_at(self, step: int) -> float:
-        """Gamma after so many env steps; what grows evenly is the number of steps that it looks ahead."""
+        """Gamma at env step `step`; if it grows, 1 / (1 - gamma) grows linearly."""
         if self.last_discount <= self.discount:
             return self.discount
         first, last = 1 / (1 - self.discount), 1 / (1 - self.last_discount)
@@ -252,11 +252,11 @@ class Config(Common):
 
     @property
     def block(self) -> int:
-        """Rows that are imagined at once: a quarter of all, so that two cores are busy even with half of them."""
+        """Rows that are imagined in one call: a quarter of all, so that even half of them keep two cores busy."""
         return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, -(-self.rollouts // 4)))
 
     def rollouts_of(self, horizon: int) -> int:
-        """Rollouts of this length after a fit: no more pairs of blocks than the updates until the next one can use."""
+        """Number of rollouts of this length after a fit, capped by `imagined_per_drawn`; in whole pairs of blocks."""
         if not self.imagined_per_drawn:
             return self.rollouts
         drawn = self.model_every * self.updates_per_step * self.batch * (1 - self.real_ratio)
@@ -264,12 +264,12 @@ class Config(Common):
         return min(self.rollouts, max(1, pairs) * 2 * self.block)
 
     def starts(self, kept: int, horizon: int) -> int:
-        """Start states of the rollouts after a fit, of which each gives one sample per sibling or per kept member."""
+        """Number of start states after a fit; each gives one sample per sibling or per kept member."""
         samples = {"members": kept, "returns": 1}.get(self.group, self.samples_per_state)
         return -(-self.rollouts_of(horizon) // samples)
 
     def d_model_capacity(self, horizon: int) -> int:
-        """Rows that `d_model` holds: it never shrinks while the horizon grows."""
+        """Capacity of `d_model` in rows; it never shrinks while the horizon grows."""
         most = max(self.rollouts_of(length) * length for length in range(1, horizon + 1))
         return self.d_model_fits * most if self.imagines else 1
 
@@ -306,7 +306,7 @@ class Config(Common):
 
     @property
     def real_target_rows(self) -> int:
-        """Rows of each minibatch that critics regress on as the real transitions that they are."""
+        """Rows of each minibatch on which critics regress as real transitions."""
         return round(self.real_ratio * self.minibatches["batch"]) if self.real_targets else 0
 
     @property

@@ -1,4 +1,4 @@
-"""Long computations stop between their pieces when that is asked for; what they were to change is then as it was."""
+"""Long computations can be stopped between two of their pieces; then they have changed nothing."""
 
 asked: list[int] = []  # the signals that ask for it, while somebody listens
 

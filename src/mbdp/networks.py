@@ -78,7 +78,7 @@ def plain_layers(network: MLP) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def on_host(network: MLP, rows: np.ndarray) -> np.ndarray:
-    """What a network without layer normalisation says of a few rows: NumPy has it before XLA has been called."""
+    """Output of a network without layer normalisation for a few rows, by NumPy: a compiled call costs more."""
     weights, biases = map(tuple, plain_layers(network))
     flat = np.atleast_2d(rows)
     said = policy.outputs(policy.layers(weights, biases), flat, NAMES[network.activation])[:, : len(biases[-1])]
@@ -86,7 +86,7 @@ def on_host(network: MLP, rows: np.ndarray) -> np.ndarray:
 
 
 def each_on_its_share(networks: Sequence[MLP], x: jax.Array) -> jax.Array:
-    """What networks with one output say of the rows, of which each network gets its own share: (rows,)."""
+    """Outputs (rows,) of networks with one output, each network for its own share of the rows."""
     shares = jnp.array_split(x, len(networks))
     return jnp.concatenate([one(share)[..., 0] for one, share in zip(networks, shares, strict=True)])
 

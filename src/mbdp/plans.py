@@ -1,4 +1,4 @@
-"""What the parts are told by the configuration: plain values, so that reading one needs no JAX."""
+"""Settings of rollouts, fits and training rollouts as plain values, so that reading one needs no JAX."""
 
 from typing import Literal, NamedTuple
 

@@ -1,4 +1,4 @@
-"""The words that all parts share."""
+"""Types that all parts share."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ Reward = Callable[[Array, Array, Array], Array]  # the same -> the reward of eac
 
 
 class BadInput(ValueError):
-    """Something that the user can put right: the command line prints it as one line and exits with code 2."""
+    """An error that the user can fix: the command line prints it as one line and exits with code 2."""
 
 
 class Broken(BadInput):
@@ -17,7 +17,7 @@ class Broken(BadInput):
 
 
 class Transition(NamedTuple):
-    """One step, or arrays of steps, in Gymnasium's words; actions in [-1, 1], `terminated` as 0.0 or 1.0."""
+    """One step, or arrays of steps, named as in Gymnasium; actions in [-1, 1], `terminated` as 0.0 or 1.0."""
 
     observation: Array
     action: Array

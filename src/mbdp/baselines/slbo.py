@@ -63,7 +63,7 @@ def value(agent: Agent, observation: jax.Array, action: jax.Array) -> jax.Array:
 def slbo(
     learner: Learner, world: World, config: Config, *, termination: Termination | None, seed: int
 ) -> Iterator[Progress]:
-    """SLBO from where the learner stands; the rounds of a bout are yielded one by one."""
+    """SLBO from where the learner stands; it yields after each round of a stage."""
     while learner.step < config.steps:
         outcome, metrics = None, dict[str, Any]()
         if learner.acted:

@@ -32,7 +32,7 @@ CERTAIN = 1e-8  # is added to a variance before it divides
 
 
 class Agent(eqx.Module):
-    """A DDPG agent and an ensemble of networks that know the reward of (s, a, s')."""
+    """A DDPG agent and an ensemble of reward networks r(s, a, s')."""
 
     policy: ddpg.Agent
     rewards: tuple[MLP, ...]

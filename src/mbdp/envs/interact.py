@@ -1,4 +1,4 @@
-"""Acting in the real environment, one step at a time, in a way that can be repeated."""
+"""The real environment, one step at a time; every episode can be repeated from its seed and actions."""
 
 import math
 from collections.abc import Callable

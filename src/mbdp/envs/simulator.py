@@ -1,4 +1,4 @@
-"""What MuJoCo warns of: a simulation that it has reset, and one message that no user of an environment can act on."""
+"""MuJoCo's warnings: a simulation that it has reset, and one message that no user can act on."""
 
 import sys
 from collections.abc import Iterator

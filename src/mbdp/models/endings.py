@@ -1,4 +1,4 @@
-"""How well a learned end of episodes is known: precision and recall on real steps that no member was trained on."""
+"""Precision and recall of the learned termination, on real steps that no member was trained on."""
 
 from functools import partial
 

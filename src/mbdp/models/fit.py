@@ -67,7 +67,7 @@ def create_optimiser(model: Ensemble, learning_rate: float) -> optax.OptState:
 def replaced(
     model: Ensemble, optimiser: optax.OptState, members: np.ndarray, fresh: Ensemble
 ) -> tuple[Ensemble, optax.OptState]:
-    """The ensemble with these members taken from a fresh one, and Adam knowing nothing of them."""
+    """The ensemble with these members taken from a fresh one, and their optimiser states reset."""
 
     def put(old: jax.Array, new: Any) -> jax.Array:
         return old.at[members].set(new) if old.ndim else old
