@@ -59,3 +59,13 @@ def test_the_digest_changes_with_the_learning_code_and_with_nothing_else(tmp_pat
     before = learner_digest(tmp_path)
     (tmp_path / file).write_text("2\n")
     assert (learner_digest(tmp_path) != before) == changes
+
+
+def test_comments_and_docstrings_do_not_change_the_digest(tmp_path):
+    file = tmp_path / "algorithm.py"
+    file.write_text('"""What it does."""\n\n\ndef f(x):\n    """Double."""\n    return 2 * x\n')
+    before = learner_digest(tmp_path)
+    file.write_text('"""In other words."""\n\n\ndef f(x):\n    """Twice."""  # or so\n    return 2 * x\n')
+    assert learner_digest(tmp_path) == before
+    file.write_text('"""In other words."""\n\n\ndef f(x):\n    """Twice."""\n    return 3 * x\n')
+    assert learner_digest(tmp_path) != before
