@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.learning_table import write_table
+from benchmarks.learning_table import runs_of_default, write_table
 from benchmarks.robustness_table import write_robustness
 from benchmarks.seed_table import write_seeds
 from benchmarks.verdict_table import write_verdicts
@@ -54,6 +54,7 @@ GRIDS = {
     "robust": ("--grid", "0.5:1.5:11"),
     "ablation": ("--axis", "mass:pole=0.5:1.5:11", "--axis", "gear=0.5:1.5:11"),
 }
+CURVES = ("systems", "arms", "groupings", "ablation")  # sweeps that have figures of their own
 MOST_BYTES = 10**6  # of a file that is kept, but for the metrics of a long run
 OF_THE_MACHINE = ("host", "pid")
 PUBLISHED = ("DHMBPO, 2 updates", "DHMBPO", "MACURA", "MBPO (authors)", "SAC-SVG", "REDQ", "SAC")
@@ -167,9 +168,8 @@ def _last_step(run: Path) -> int:
 
 def draw(results: Path, published: Path) -> list[Path]:
     """Draw every figure for which there are runs, and print a table of them; the same runs give the same bytes."""
-    learning, arms, groupings, ablation = (
-        methods_in(results, *names) for names in (("learning", "systems"), ("arms",), ("groupings",), ("ablation",))
-    )
+    systems, arms, groupings, ablation = (methods_in(results, name) for name in CURVES)
+    learning = [*group_runs(runs_of_default(results)), *systems]
     files: list[Path] = []
     if learning:
         others = read_published(published, PUBLISHED)

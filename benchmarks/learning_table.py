@@ -1,16 +1,18 @@
-"""Write our returns beside published ones into README.md, from results/evidence/learning.
+"""Write our returns beside published ones into README.md, from the runs of the default preset in results/evidence.
 
 python -m benchmarks.learning_table
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.marks import fill
 
-from mbdp.analysis.curves import read_curve
+from mbdp.analysis.learning import final_return
 from mbdp.analysis.published import read_published
+from mbdp.analysis.runs import Run, find_runs
 
-RUNS = "results/evidence/learning/mbdp"
+SWEEPS = ("learning", "arms")  # that train the default preset; the arms are shorter
 STEPS = (20_000, 50_000, 100_000)
 RIVALS = ("DHMBPO, 2 updates", "DHMBPO", "MACURA", "MBPO (as in MACURA)", "SAC")
 NOTHING = "-"
@@ -18,30 +20,37 @@ NOTHING = "-"
 
 def write_table(root: Path) -> None:
     """Into the README of the project in this folder."""
-    fill(root / "README.md", "published", beside_published(root / RUNS, root / "results/published_returns.csv"))
+    table = beside_published(runs_of_default(root / "results/evidence"), root / "results/published_returns.csv")
+    fill(root / "README.md", "published", table)
 
 
-def beside_published(folder: Path, csv: Path) -> str:
+def runs_of_default(results: Path) -> list[Run]:
+    """Runs of the default preset, of each task and seed the one that has come furthest."""
+    found: dict[tuple[str, int], Run] = {}
+    for folder in (results / sweep / "mbdp" for sweep in SWEEPS):
+        for run in find_runs([folder])[0] if folder.is_dir() else []:
+            other = found.get((run.env, run.seed))
+            if other is None or run.steps[-1] > other.steps[-1]:
+                found[run.env, run.seed] = run
+    return [run for _, run in sorted(found.items())]
+
+
+def beside_published(ours: Sequence[Run], csv: Path) -> str:
     """Means over seeds of the default preset beside published means, all over the last tenth of the steps."""
     lines = ["| task | ours | seeds | " + " | ".join(RIVALS) + " |", "|---" * (3 + len(RIVALS)) + "|"]
-    for task in sorted({run.name.rpartition("_")[0] for run in folder.glob("*_*")}):
-        runs = sorted(folder.glob(f"{task}_*"))
+    for task in dict.fromkeys(run.env for run in ours):
+        runs = [run for run in ours if run.env == task]
         reached = [[value for run in runs if (value := last_tenth(run, step)) is not None] for step in STEPS]
-        ours = [f"{sum(values) / len(values):,.0f}" if values else NOTHING for values in reached]
+        means = [f"{sum(values) / len(values):,.0f}" if values else NOTHING for values in reached]
         seeds = [str(len(values)) if values else NOTHING for values in reached]
         others = [[published(csv, name, task, step) for step in STEPS] for name in RIVALS]
-        lines.append(f"| {task} | " + " | ".join(" / ".join(cell) for cell in (ours, seeds, *others)) + " |")
+        lines.append(f"| {task} | " + " | ".join(" / ".join(cell) for cell in (means, seeds, *others)) + " |")
     return "\n".join(lines)
 
 
-def last_tenth(run: Path, step: int) -> float | None:
+def last_tenth(run: Run, step: int) -> float | None:
     """Mean of the evaluations in the last tenth of so many env steps, if the run has come so far."""
-    if not (run / "metrics.jsonl").exists():
-        return None
-    steps, returns = read_curve(run)
-    if not len(steps) or step > steps[-1]:
-        return None
-    return float(returns[(steps > 0.9 * step) & (steps <= step)].mean())
+    return final_return(run, step) if step <= run.steps[-1] else None
 
 
 def published(csv: Path, method: str, task: str, step: int) -> str:

@@ -1,4 +1,4 @@
-"""Write into README.md how our policies do in other worlds, beside published ones, from results/evidence/learning.
+"""Write into README.md how our policies do in other worlds, beside published ones, from results/evidence.
 
 python -m benchmarks.robustness_table
 """
@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from benchmarks.learning_table import runs_of_default
 from benchmarks.marks import fill
 
 from mbdp.analysis.robustness_results import Robustness, robustness_of
 from mbdp.analysis.run_groups import group_runs
-from mbdp.analysis.runs import find_runs
+from mbdp.analysis.runs import Run
 from mbdp.analysis.statistics import PAPER_CORNERS
 
 # The columns: worlds over which returns are averaged, as (mass, friction).
@@ -27,16 +28,16 @@ COLUMNS = ("nominal", "corners", "mass_1.5", "friction_0.5")  # the same in resu
 
 def write_robustness(root: Path) -> None:
     """Into the README of the project in this folder."""
-    folder, published = root / "results/evidence/learning", root / "results/published_robustness.csv"
-    fill(root / "README.md", "robustness", robustness_table(folder, published))
+    ours, published = runs_of_default(root / "results/evidence"), root / "results/published_robustness.csv"
+    fill(root / "README.md", "robustness", robustness_table(ours, published))
 
 
-def robustness_table(folder: Path, published: Path) -> str:
-    """For each task with published policies a row for ours, and one for each of theirs."""
+def robustness_table(ours: Sequence[Run], published: Path) -> str:
+    """For each task with published policies a row for ours that are finished, and one for each of theirs."""
     lines = [f"| task | policies | seeds | {' | '.join(WORLDS)} |", "|---" * (3 + len(WORLDS)) + "|"]
     with open(published, newline="") as stream:
         others = list(csv.DictReader(stream))
-    runs = [run for run in find_runs([folder])[0] if (run.folder / "finished.json").exists()] if folder.is_dir() else []
+    runs = [run for run in ours if (run.folder / "finished.json").exists()]
     for result in sorted(robustness_of(group_runs(runs)), key=lambda one: one.env):
         rivals = [other for other in others if result.env.startswith(f"{other['task']}-")]
         (returns,) = result.returns.values()

@@ -13,6 +13,10 @@ ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "results/screening"
 STEPS = (5_000, 10_000, 20_000, 30_000, 50_000)
 FOLDERS = {
+    "h_alpha_fifth": "default, alpha 0.2",
+    "h_gamma_0998": "default, gamma 0.998",
+    "h_published_settings": "H = 5, 5 critics, tau 0.005, one update per env step, no dropout, no siblings, no cuts, "
+    "fits of 1,000 steps every 1,000 env steps",
     "shared_noise_0995": "G, siblings share their noise, gamma 0.995 (default)",
     "shared_noise": "G, siblings share their noise",
     "g_unclipped": "G, velocities not clipped",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from benchmarks.learning_table import STEPS, last_tenth
+from benchmarks.learning_table import STEPS, last_tenth, runs_of_default
 from benchmarks.marks import fill
 from benchmarks.robustness_table import WORLDS, mean_in, number
 
@@ -35,7 +35,7 @@ def write_seeds(root: Path) -> None:
         runs = find_runs([folder])[0] if folder.is_dir() else []
         finished = [run for run in runs if (run.folder / "finished.json").exists()]
         fill(page, f"{sweep}_numbers", methods_table(group_runs(finished)))
-    fill(page, "learning_seeds", seeds_table(results / "learning/mbdp"))
+    fill(page, "learning_seeds", seeds_table(runs_of_default(results)))
 
 
 def methods_table(methods: Sequence[RunGroup]) -> str:
@@ -62,13 +62,13 @@ def methods_table(methods: Sequence[RunGroup]) -> str:
     return "\n".join(lines) if len(lines) > 2 else "No runs yet."
 
 
-def seeds_table(folder: Path) -> str:
+def seeds_table(runs: Sequence[Run]) -> str:
     """Each seed of the default preset: returns on the way, the highest evaluation, and env steps until the goals."""
     columns = [f"at {step:,}" for step in STEPS]
     names = ["task", "seed", "env steps", *columns, "highest evaluation", "env steps until"]
     lines = ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
-    for run in sorted(find_runs([folder])[0] if folder.is_dir() else [], key=lambda one: (one.env, one.seed)):
-        reached = [last_tenth(run.folder, step) for step in STEPS]
+    for run in runs:
+        reached = [last_tenth(run, step) for step in STEPS]
         goals = [f"{goal:,}: {_steps_until(run, goal)}" for goal in GOALS.get(run.env, ())]
         cells = [
             run.env,

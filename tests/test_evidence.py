@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import evidence
-from benchmarks.learning_table import beside_published
+from benchmarks.learning_table import beside_published, runs_of_default
 from benchmarks.robustness_table import robustness_table
 from benchmarks.seed_table import methods_table, seeds_table, write_seeds
 from benchmarks.verdict_table import ARMS, verdicts, write_verdicts
@@ -150,8 +150,17 @@ def test_a_sweep_is_carried_out_and_its_runs_are_kept(tmp_path, monkeypatch):
 def test_the_table_of_the_readme_has_the_mean_of_the_last_tenth_over_the_seeds_that_came_so_far(tmp_path):
     for seed, returns in enumerate(([1.0] * 18 + [90.0, 110.0], [1.0] * 18 + [290.0, 310.0] + [5.0] * 30)):
         make_run(tmp_path / "mbdp" / f"Hopper-v5_{seed}", returns)
-    (row,) = (line.split(" | ") for line in beside_published(tmp_path / "mbdp", PUBLISHED).splitlines()[2:])
+    table = beside_published(find_runs([tmp_path])[0], PUBLISHED)
+    (row,) = (line.split(" | ") for line in table.splitlines()[2:])
     assert row[:4] == ["| Hopper-v5", "200 / 5 / -", "2 / 1 / -", "1,798 / 3,364 / 3,368"]
+
+
+def test_of_each_task_and_seed_the_run_that_came_furthest_counts(tmp_path):
+    for sweep, length in (("learning", 3), ("arms", 5)):
+        make_run(tmp_path / sweep / "mbdp/Hopper-v5_0", [1.0] * length)
+    make_run(tmp_path / "arms/mbdp/Hopper-v5_1", [1.0])
+    make_run(tmp_path / "arms/no-dropout/Hopper-v5_2", [1.0], algo="no-dropout")
+    assert [(run.seed, len(run.steps)) for run in runs_of_default(tmp_path)] == [(0, 5), (1, 1)]
 
 
 def arms(folder: Path, **returns: float) -> Path:
@@ -191,8 +200,8 @@ def test_heat_maps_of_different_worlds_are_not_put_together(tmp_path):
         robustness_of(methods)
 
 
-def test_without_runs_the_tables_say_so(tmp_path):
-    assert verdicts([], ARMS) == methods_table([]) == seeds_table(tmp_path / "none") == "No runs yet."
+def test_without_runs_the_tables_say_so():
+    assert verdicts([], ARMS) == methods_table([]) == seeds_table([]) == "No runs yet."
 
 
 def test_a_method_has_a_row_with_every_seed_of_it(tmp_path):
@@ -206,14 +215,15 @@ def test_a_method_has_a_row_with_every_seed_of_it(tmp_path):
 
 def test_a_seed_has_a_row_with_the_env_steps_until_its_goals(tmp_path):
     make_run(tmp_path / "mbdp/Hopper-v5_0", [100.0] * 18 + [2600.0] * 3)
-    (row,) = (line.split(" | ") for line in seeds_table(tmp_path / "mbdp").splitlines()[2:])
+    runs = find_runs([tmp_path])[0]
+    (row,) = (line.split(" | ") for line in seeds_table(runs).splitlines()[2:])
     assert row == ["| Hopper-v5", "0", "21,000", "2,600", "-", "-", "2,600", "2,500: 19,000; 3,400: not yet |"]
     (tmp_path / "mbdp/Hopper-v5_0/finished.json").write_text("{}")
-    assert seeds_table(tmp_path / "mbdp").endswith("2,500: 19,000; 3,400: never |")
+    assert seeds_table(runs).endswith("2,500: 19,000; 3,400: never |")
 
 
 def test_the_table_of_the_readme_is_what_the_committed_runs_say():
-    table = beside_published(ROOT / "results/evidence/learning/mbdp", PUBLISHED)
+    table = beside_published(runs_of_default(ROOT / "results/evidence"), PUBLISHED)
     assert f"<!-- published -->\n{table}\n<!-- /published -->" in (ROOT / "README.md").read_text()
 
 
@@ -222,14 +232,14 @@ def test_our_policies_stand_beside_published_ones_in_the_worlds_that_both_were_t
         run = make_run(tmp_path / "mbdp" / f"Hopper-v5_{seed}", [1.0, 2.0])
         make_robustness(run / "robustness", ["mbdp"], seeds=[seed], worlds=(0.5, 0.8, 1.0, 1.2, 1.5), level=100.0)
         (run / "finished.json").write_text("{}")
-    rows = robustness_table(tmp_path, ROOT / "results/published_robustness.csv").splitlines()
+    rows = robustness_table(find_runs([tmp_path])[0], ROOT / "results/published_robustness.csv").splitlines()
     assert rows[2].startswith("| Hopper-v5 | ours | 2 | 10")
     assert rows[3] == "|  | MBPO, v4 | 5 | 3,388 | 1,704 | 974 | 505 |"
     assert len(rows) == 5
 
 
 def test_the_robustness_table_of_the_readme_is_what_the_committed_runs_say():
-    table = robustness_table(ROOT / "results/evidence/learning", ROOT / "results/published_robustness.csv")
+    table = robustness_table(runs_of_default(ROOT / "results/evidence"), ROOT / "results/published_robustness.csv")
     assert f"<!-- robustness -->\n{table}\n<!-- /robustness -->" in (ROOT / "README.md").read_text()
 
 
