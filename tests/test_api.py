@@ -220,7 +220,7 @@ def test_a_discount_that_is_given_does_not_grow_unless_that_is_asked_for_too():
 
 
 def test_preferences_set_alpha_and_beta_and_explicit_values_win():
-    assert MBDP(POINT_MASS, prefer="robust", **SETTINGS).config.alpha == 0.4
+    assert MBDP(POINT_MASS, prefer="efficient", **SETTINGS).config.beta == 0.4
     assert MBDP(POINT_MASS, prefer="robust", alpha=0.3, **SETTINGS).config.alpha == 0.3
 
 
