@@ -17,6 +17,7 @@ from mbdp.analysis.run_groups import RunGroup, group_runs
 from mbdp.analysis.runs import Run, find_runs
 
 SWEEPS = ("arms", "groupings", "ablation", "systems", "authors", "robust")
+COMMIT_LETTERS = 7
 # Returns that are asked for, one on the way and one at 100,000 env steps, at the least.
 GOALS = {
     "Ant-v5": (2_500, 5_000),
@@ -36,6 +37,7 @@ def write_seeds(root: Path) -> None:
         finished = [run for run in runs if (run.folder / "finished.json").exists()]
         fill(page, f"{sweep}_numbers", methods_table(group_runs(finished)))
     fill(page, "learning_seeds", seeds_table(runs_of_default(results)))
+    fill(page, "commits", commits_table(results, ("learning", *SWEEPS)))
 
 
 def methods_table(methods: Sequence[RunGroup]) -> str:
@@ -79,6 +81,19 @@ def seeds_table(runs: Sequence[Run]) -> str:
             "; ".join(goals),
         ]
         lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) if len(lines) > 2 else "No runs yet."
+
+
+def commits_table(results: Path, sweeps: Sequence[str]) -> str:
+    """The code that each sweep was run with: one row for each version of it."""
+    lines = ["| sweep | commit | learning code | finished runs | others |", "|---|---|---|---|---|"]
+    for sweep in sweeps:
+        runs = find_runs([results / sweep])[0] if (results / sweep).is_dir() else []
+        code = [(str(run.versions.get("commit"))[:COMMIT_LETTERS], str(run.versions.get("learner"))) for run in runs]
+        for version in sorted(set(code)):
+            going_on = [_goes_on(run) for run, own in zip(runs, code, strict=True) if own == version]
+            counts = going_on.count(False), going_on.count(True)
+            lines.append(f"| {sweep} | {version[0]} | {version[1]} | {counts[0]} | {counts[1]} |")
     return "\n".join(lines) if len(lines) > 2 else "No runs yet."
 
 

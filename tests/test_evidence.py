@@ -8,7 +8,7 @@ import pytest
 from benchmarks import evidence
 from benchmarks.learning_table import beside_published, runs_of_default
 from benchmarks.robustness_table import robustness_table
-from benchmarks.seed_table import methods_table, seeds_table, write_seeds
+from benchmarks.seed_table import commits_table, methods_table, seeds_table, write_seeds
 from benchmarks.verdict_table import ARMS, verdicts, write_verdicts
 
 from mbdp.analysis.robustness_results import robustness_of
@@ -161,6 +161,15 @@ def test_of_each_task_and_seed_the_run_that_came_furthest_counts(tmp_path):
     make_run(tmp_path / "arms/mbdp/Hopper-v5_1", [1.0])
     make_run(tmp_path / "arms/no-dropout/Hopper-v5_2", [1.0], algo="no-dropout")
     assert [(run.seed, len(run.steps)) for run in runs_of_default(tmp_path)] == [(0, 5), (1, 1)]
+
+
+def test_runs_of_two_versions_of_the_code_are_told_apart(tmp_path):
+    for seed, commit in enumerate(("a" * 40, "a" * 40, "b" * 40)):
+        run = make_run(tmp_path / "arms/mbdp" / f"Hopper-v5_{seed}", [1.0])
+        (run / "versions.json").write_text(json.dumps({"commit": commit, "learner": "123"}))
+    (tmp_path / "arms/mbdp/Hopper-v5_0/finished.json").write_text("{}")
+    rows = commits_table(tmp_path, ("arms",)).splitlines()[2:]
+    assert rows == ["| arms | aaaaaaa | 123 | 1 | 1 |", "| arms | bbbbbbb | 123 | 0 | 1 |"]
 
 
 def arms(folder: Path, **returns: float) -> Path:
