@@ -34,7 +34,7 @@ from mbdp.analysis.run_groups import RunGroup, group_runs
 from mbdp.analysis.runs import find_runs
 
 ROOT = Path(__file__).parent.parent
-SWEEPS = ("arms", "learning", "groupings", "ablation", "systems", "authors", "robust")  # most urgent first
+SWEEPS = ("arms", "learning", "groupings", "ablation", "systems", "authors", "robust", "small")  # most urgent first
 KEPT = (
     "config.json",
     "evaluations.npz",

@@ -16,7 +16,7 @@ from mbdp.analysis.robustness_results import has_robustness, robustness_of
 from mbdp.analysis.run_groups import RunGroup, group_runs
 from mbdp.analysis.runs import Run, find_runs
 
-SWEEPS = ("arms", "groupings", "ablation", "systems", "authors", "robust")
+SWEEPS = ("arms", "groupings", "ablation", "systems", "authors", "robust", "small")
 COMMIT_LETTERS = 7
 # Returns that are asked for, one on the way and one at 100,000 env steps, at the least.
 GOALS = {
