@@ -152,7 +152,7 @@ def _published(file: Path) -> bytes:
     if file.name == "finished.json":
         about = {key: value for key, value in json.loads(content).items() if key not in OF_THE_MACHINE}
         return json.dumps(about, indent=1).encode() + b"\n"
-    return content.replace(f"{ROOT}/".encode(), b"") if file.name == "error.txt" else content
+    return content.replace(f"{ROOT}/".encode(), b"") if file.suffix in (".txt", ".csv", ".json") else content
 
 
 def _same_request(one: Path, other: Path) -> bool:
