@@ -42,12 +42,12 @@ def learner_digest(package: Path) -> str:
 
 
 def _what_it_does(source: str) -> str:
-    """A module's syntax tree without its docstrings."""
+    """A module's code without comments and docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:]
-    return ast.dump(tree)
+    return ast.unparse(tree)  # what `ast.dump` prints depends on the version of Python
 
 
 def commit(root: Path) -> str | None:
